@@ -20,7 +20,7 @@ import {
   formatTimestamp,
   t,
 } from './words.js';
-import { encodeUriPart, getApi, getPublic } from './api.js';
+import { encodeUriPart, getApi } from './api.js';
 import { hubState, principal, subscribe } from './hub.js';
 import { createLineChart } from './chart.js';
 import { createVirtualList } from './list.js';
@@ -168,7 +168,7 @@ function openAgent(root, id) {
   };
   Promise.all([
     getApi(`/agents/${encodeUriPart(id)}`),
-    getPublic(`/reputation/${encodeUriPart(id)}`).catch(() => undefined),
+    getApi(`/reputation/${encodeUriPart(id)}`).catch(() => undefined),
   ]).then(
     ([foundRecord, foundReputation]) => {
       record = foundRecord;

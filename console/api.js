@@ -35,9 +35,9 @@ async function readApiError(response) {
 
 /**
  * Sends a request and returns the response's data, with the `{success, data}` wrapper removed; throws an `ApiError` for an
- * error status.
+ * error status. With `withPage` it returns `{rows, next}` of a wrapped list.
  */
-export async function callApi(path, { method = 'GET', body, headers = {}, withoutKey = false } = {}) {
+export async function callApi(path, { method = 'GET', body, headers = {}, withoutKey = false, withPage = false } = {}) {
   const requestHeaders = { ...headers };
   if (!withoutKey && storedKey.get()) requestHeaders.authorization = `Bearer ${storedKey.get()}`;
   if (body !== undefined) requestHeaders['content-type'] = 'application/json';
@@ -53,10 +53,12 @@ export async function callApi(path, { method = 'GET', body, headers = {}, withou
   const text = await response.text();
   if (!(response.headers.get('content-type') ?? '').includes('json')) return text;
   const value = JSON.parse(text);
+  if (withPage) return { rows: value.data, next: value.metadata.next };
   return value && value.success === true && 'data' in value ? value.data : value;
 }
 
 export const getApi = (path, options) => callApi(path, options);
+export const getPage = (path) => callApi(path, { withPage: true });
 export const getPublic = (path) => callApi(path, { withoutKey: true });
 export const postApi = (path, body, headers) => callApi(path, { method: 'POST', body, headers });
 

@@ -1,7 +1,7 @@
 // Client state: what the page has loaded from the hub, kept current by streams and polling. Views subscribe to topics of
 // change.
 
-import { encodeUriPart, getApi, getPublic, principal, requestSessionToken, storedKey } from './api.js';
+import { encodeUriPart, getApi, getPage, getPublic, principal, requestSessionToken, storedKey } from './api.js';
 import { followStream } from './stream.js';
 import { addFrame, createFrameState } from './frames.js';
 
@@ -107,7 +107,7 @@ async function loadHealth() {
   const [health, ready, metrics] = await Promise.allSettled([
     getPublic('/health'),
     getPublic('/ready'),
-    getPublic('/metrics'),
+    getApi('/metrics'),
   ]);
   hubState.ready = ready.status === 'fulfilled' ? { ok: true } : { ok: false, why: ready.reason?.message };
   if (health.status === 'fulfilled') {
@@ -142,14 +142,13 @@ function recordRates(health, metrics) {
 /** Loads the agent directory, and adds the skills, owners and reputation that the market's discovery has. */
 export async function loadAgents() {
   const records = [];
-  for (let lastId; records.length < 5_000;) {
-    const page = await getPublic(`/discover?limit=1000${lastId ? `&after=${encodeUriPart(lastId)}` : ''}`);
-    records.push(...page);
-    if (page.length < 1000) break;
-    lastId = page.at(-1).agent_id;
+  for (let next = ''; next !== undefined && records.length < 5_000;) {
+    const page = await getPage(`/discover?format=envelope&limit=1000${next && `&after=${encodeUriPart(next)}`}`);
+    records.push(...page.rows);
+    next = page.next;
   }
   const agents = new Map(records.map((record) => [record.agent_id, { ...record, skills: [] }]));
-  const market = await getPublic('/discover?min_reputation=0&limit=1000').catch(() => ({ agents: [] }));
+  const market = await getApi('/discover?min_reputation=0&limit=1000').catch(() => ({ agents: [] }));
   for (const offer of market.agents) {
     const agent = agents.get(offer.agent_id);
     if (!agent) continue;

@@ -2,7 +2,7 @@
 
 import { h, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatCredits, formatDate, formatDuration, formatTime, formatTimestamp, t } from './words.js';
-import { encodeUriPart, getApi, getPublic } from './api.js';
+import { encodeUriPart, getApi } from './api.js';
 import { hubState, principal, repeatEvery, subscribe } from './hub.js';
 import { renderShareBar } from './chart.js';
 
@@ -29,7 +29,7 @@ export function openView(root, id) {
   );
   let stateFilter = '';
   const loadEconomy = async () => {
-    const [economy, audit] = await Promise.all([getPublic('/economy'), getApi(`/audit?limit=${MAX_POSTINGS}`)]);
+    const [economy, audit] = await Promise.all([getApi('/economy'), getApi(`/audit?limit=${MAX_POSTINGS}`)]);
     const owner = principal.role === 'agent' ? findOwner(audit.postings) : undefined;
     const account = owner && (await getApi(`/accounts/${encodeUriPart(owner)}`));
     const stateCounts = JOB_STATES.map((state) => ({
@@ -71,7 +71,7 @@ export function openView(root, id) {
     replaceContent(ledgerNode, renderLedger(audit.postings, owner));
   };
   const loadSkills = async () => {
-    const found = await getPublic('/skills?limit=200');
+    const found = await getApi('/skills?limit=200');
     replaceContent(
       skillsNode,
       found.skills.length

@@ -26,6 +26,8 @@ pub struct HttpAnswer {
     pub status: u16,
     pub body: Vec<u8>,
     retry_after: Option<Duration>,
+    /// The `after` of the next page, encoded, if the list has one.
+    pub next_cursor: Option<String>,
 }
 
 /// One request: the parts that differ from call to call.
@@ -226,6 +228,7 @@ impl HubClient {
     ) -> Result<HttpAnswer> {
         let status = response.status().as_u16();
         let retry_after = parse_retry_after(response.headers());
+        let next_cursor = parse_next_cursor(response.headers());
         let mut body = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -244,6 +247,7 @@ impl HubClient {
             status,
             body,
             retry_after,
+            next_cursor,
         })
     }
 
@@ -338,6 +342,19 @@ fn parse_retry_after(headers: &header::HeaderMap) -> Option<Duration> {
         .parse()
         .ok()?;
     Some(Duration::from_secs(seconds))
+}
+
+/// The `after` of the link to the next page, as it stands in the link.
+fn parse_next_cursor(headers: &header::HeaderMap) -> Option<String> {
+    let link = headers.get(header::LINK)?.to_str().ok()?;
+    let (target, relation) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let query = target.split_once('?')?.1;
+    let cursor = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("after="));
+    cursor
+        .filter(|_| relation.contains("rel=\"next\""))
+        .map(str::to_owned)
 }
 
 /// Parses an absolute http or https URL without user information.

@@ -63,42 +63,46 @@ impl HubClient {
     /// fields (TRN-34, TRN-59).
     pub async fn list_directory(&self) -> Result<Vec<DirectoryRow>> {
         let mut rows: Vec<DirectoryRow> = Vec::new();
+        let mut after = String::new();
         for _ in 0..limits::MAX_DIRECTORY_PAGES {
-            let page = self.fetch_directory_page(rows.last()).await?;
+            let (page, next) = self.fetch_directory_page(&after).await?;
             let is_full = page.len() == limits::DIRECTORY_PAGE_SIZE;
             // A hub without paging returns the full list every time.
             let is_repeated = page
                 .last()
                 .is_some_and(|last| rows.iter().any(|row| row.agent_id == last.agent_id));
-            if !is_repeated {
-                rows.extend(page);
-            }
-            if !is_full || is_repeated {
+            if is_repeated {
                 break;
+            }
+            rows.extend(page);
+            // A hub without cursors continues after the last agent of a full page.
+            let last_id = rows.last().filter(|_| is_full);
+            match next.or(last_id.map(|row| encode_segment(&row.agent_id))) {
+                Some(cursor) => after = format!("&after={cursor}"),
+                None => break,
             }
         }
         Ok(rows)
     }
 
+    /// A page and the encoded cursor of the next one.
     async fn fetch_directory_page(
         &self,
-        after: Option<&DirectoryRow>,
-    ) -> Result<Vec<DirectoryRow>> {
+        after: &str,
+    ) -> Result<(Vec<DirectoryRow>, Option<String>)> {
         let paths = self.fetch_paths().await?;
-        let after = after
-            .map(|row| format!("&after={}", encode_segment(&row.agent_id)))
-            .unwrap_or_default();
         let query = format!("?limit={}{after}", limits::DIRECTORY_PAGE_SIZE);
-        let answer = self
+        let mut answer = self
             .send_call(ApiCall::get(format!("{}{query}", paths.directory)))
             .await?;
         if answer.status != 404 {
-            return answer.into_bare();
+            let next = answer.next_cursor.take();
+            return Ok((answer.into_bare()?, next));
         }
         let records: Vec<AgentRecord> = self
             .fetch_data(ApiCall::get(format!("{}{query}", paths.agents)))
             .await?;
-        Ok(records.into_iter().map(directory_row).collect())
+        Ok((records.into_iter().map(directory_row).collect(), None))
     }
 
     pub async fn unregister_agent(&self, name: &str) -> Result<AgentDeleted> {

@@ -2,10 +2,11 @@
 
 use crate::http::api_error::{ApiError, ErrorFormat};
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, auth::MaybeAuth, query::QueryParams};
+use crate::http::{app_state::AppState, directory_access::DirectoryAccess, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::{lifecycle, market};
 use chorus_wire::credits::Credits;
+use chorus_wire::list_page;
 use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
 use chorus_wire::reply::{DirectoryRow, SuccessReply};
 use chorus_wire::{Error, Result, limits};
@@ -34,15 +35,15 @@ enum DiscoverReply {
 #[utoipa::path(get, path = "/discover", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
     params(("format" = Option<String>, Query, pattern = "^envelope$", description = "`envelope` wraps the list in a reply with `data`. It has no effect on a search"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000. The default is 1000, and 100 in a search"),
-        ("after" = Option<String>, Query, description = "Continue the list after this agent_id"),
+        ("after" = Option<String>, Query, description = "Continue here: the `after` of the `Link` header, or `metadata.next`, of the page before; for the list also an agent_id"),
         ("skill" = Option<String>, Query, min_length = 1, description = "Search for agents that offer this skill"),
         ("min_reputation" = Option<f64>, Query, minimum = 0, description = "Search for agents with at least this score"),
         ("max_cost" = Option<f64>, Query, minimum = 0, maximum = 1000000000, description = "Search for agents that ask for at most this many credits, with at most two decimals")),
-    responses((status = 200, body = DiscoverReply, description = "The list, wrapped if `format` says so, or the result of a search."),
+    responses((status = 200, body = DiscoverReply, description = "The list, wrapped if `format` says so, or the result of a search; at most 256 KiB. When there is more, a `Link` header with `rel=\"next\"` leads to it, or `metadata.next` in a wrapped list."),
         (status = 404, description = "The agent in `after` is not registered.")))]
 async fn discover_agents(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    DirectoryAccess(principal): DirectoryAccess,
     query: QueryParams,
 ) -> ApiResult {
     let is_market_search = ["skill", "min_reputation", "max_cost"]
@@ -50,27 +51,40 @@ async fn discover_agents(
         .any(|name| query.has(name));
     if is_market_search {
         let market_error = |error: Error| ApiError::new(error, ErrorFormat::Market);
-        let found = market::discover_agents(
-            &principal,
-            &state.hub,
-            parse_market_search(&query).map_err(market_error)?,
-        )
-        .await;
-        return reply::bare_json(
-            StatusCode::OK,
-            &DiscoverReply::Market(found.map_err(market_error)?),
-        );
+        let search = parse_market_search(&query).map_err(market_error)?;
+        let skipped = parse_skipped(&query).map_err(market_error)?;
+        let found = market::discover_agents(&principal, &state.hub, search, skipped)
+            .await
+            .map_err(market_error)?;
+        let answer = DiscoverReply::Market(found.results);
+        return reply::bare_page(&answer, &query, found.next.as_deref());
     }
     let is_wrapped = wants_wrapped_list(&query)?;
-    let rows =
+    let page =
         lifecycle::list_directory(&principal, &state.hub, crate::identity::parse_page(&query)?)
             .await?;
-    let answer = if is_wrapped {
-        DiscoverReply::Wrapped(reply::wrap_success(&state, rows))
-    } else {
-        DiscoverReply::Directory(rows)
+    if is_wrapped {
+        let answer = DiscoverReply::Wrapped(reply::wrap_page(&state, page));
+        return reply::bare_json(StatusCode::OK, &answer);
+    }
+    let next = page.next;
+    reply::bare_page(
+        &DiscoverReply::Directory(page.rows),
+        &query,
+        next.as_deref(),
+    )
+}
+
+/// How many agents of the ranking earlier pages have shown.
+fn parse_skipped(query: &QueryParams) -> Result<usize> {
+    let Some(after) = query.get_single("after")? else {
+        return Ok(0);
     };
-    reply::bare_json(StatusCode::OK, &answer)
+    let position =
+        list_page::parse_cursor(after).and_then(|position| usize::try_from(position).ok());
+    position
+        .map(|position| position.min(limits::DISCOVERY_AGENTS_SCANNED))
+        .ok_or_else(|| Error::invalid_field("after", "after must be the cursor of another page"))
 }
 
 fn wants_wrapped_list(query: &QueryParams) -> Result<bool> {

@@ -2,7 +2,7 @@
 
 use crate::http::allowed_origins::CorsOrigin;
 use crate::http::app_state::{AppState, RequestSettings};
-use crate::http::connection_limit::ConnectionLimit;
+use crate::http::connection_limit::{AddressShare, ConnectionLimit};
 use crate::http::tls::{self, TlsFileError};
 use crate::http::trusted_network::TrustedNetwork;
 use crate::http::{accept, request_metrics};
@@ -25,12 +25,17 @@ pub struct ServerSettings {
     pub server_name: String,
     /// Requests per minute and key, or per address for requests without a key; 0 is off.
     pub rate_limit: u32,
+    /// Registrations without a key per minute and address; 0 is off, and so is every budget when `rate_limit` is 0.
+    pub register_rate: u32,
     /// Proxies whose forwarding headers are believed (D-92).
     pub trusted_proxies: Vec<TrustedNetwork>,
     /// Origins of web pages that may use the hub, beside its own.
     pub cors_origins: Vec<CorsOrigin>,
     /// Max connections open at once, including streams.
     pub max_connections: usize,
+    /// Max connections of one address. `None` is a share of `max_connections`, from which loopback is exempt: local tools and
+    /// a proxy on the same machine all have its address.
+    pub max_connections_per_address: Option<usize>,
     /// Certificate chain and key, both PEM.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub hub: HubOptions,
@@ -44,9 +49,11 @@ impl ServerSettings {
             public_url: None,
             server_name: "Chorus".into(),
             rate_limit: 600,
+            register_rate: limits::REGISTER_RATE_DEFAULT,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
             max_connections: limits::CONNECTIONS_DEFAULT,
+            max_connections_per_address: None,
             tls: None,
             hub: HubOptions::for_data_dir(data_dir),
         }
@@ -64,6 +71,8 @@ impl ServerSettings {
             cors_origins: self.cors_origins.clone(),
             server_name: self.server_name.clone(),
             rate_limit: self.rate_limit,
+            register_rate: self.register_rate,
+            serves_tls: self.tls.is_some(),
             trusted_proxies: self.trusted_proxies.clone(),
         }
     }
@@ -167,7 +176,15 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
     .await?;
     let state = AppState::new(hub.clone(), settings.request_settings(addr, public_url));
     let (shutdown, shutdown_signal) = watch::channel(false);
-    let connection_limit = ConnectionLimit::new(settings.max_connections, hub.clock().clone());
+    let connection_limit = ConnectionLimit::new(
+        settings.max_connections,
+        AddressShare::new(
+            settings.max_connections,
+            settings.max_connections_per_address,
+            &settings.trusted_proxies,
+        ),
+        hub.clock().clone(),
+    );
     let accept_task = tokio::spawn(accept::serve_connections(
         listener,
         tls,

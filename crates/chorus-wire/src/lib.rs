@@ -12,6 +12,7 @@ pub mod identity;
 pub mod invite;
 pub mod json;
 pub mod limits;
+pub mod list_page;
 pub mod market;
 pub mod message;
 pub mod registration;

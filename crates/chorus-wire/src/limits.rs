@@ -14,14 +14,21 @@ pub const HEADER_BYTES: usize = 16 * 1024;
 /// Max header lines of one request: just under the hundred for which the HTTP parser has room without
 /// allocating. More is 431.
 pub const HEADER_LINES: usize = 96;
-/// Max bytes that the HTTP parser buffers of one request. A longer request line is refused with 414, a
+/// Max bytes that the HTTP parser buffers of one request: the largest headers and a request line of the same
+/// size. A client that never ends its head holds this much. A longer request line is refused with 414, a
 /// longer head with 431.
-pub const CONNECTION_BUFFER_BYTES: usize = 64 * 1024;
+pub const CONNECTION_BUFFER_BYTES: usize = 2 * HEADER_BYTES;
 /// Max nesting of JSON objects and arrays: no document needs ten levels. It bounds the parser's stack.
 pub const JSON_DEPTH: usize = 32;
 /// Time for a client to send its whole request, and for a peer to take any bytes. Afterwards the
 /// request is answered with 408, or the connection is closed.
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+/// Bytes a second that a client must take of an answer that waits for it: slower than any network that
+/// agents use, and a client cannot hold many answers in memory by reading a little now and then. Below it the
+/// connection is closed.
+pub const ANSWER_DRAIN_RATE: u64 = 8 * 1024;
+/// Time before [`ANSWER_DRAIN_RATE`] counts: a pause of the network is no slow reader.
+pub const ANSWER_DRAIN_GRACE: Duration = Duration::from_secs(10);
 
 /// Max characters of an address `name@host`.
 pub const ADDRESS_CHARS: usize = 128;
@@ -170,6 +177,9 @@ pub const TOOL_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Max rows of one directory page, also the default: the documents print no paging, so a small hub is
 /// listed whole.
 pub const DIRECTORY_PAGE: usize = 1_000;
+/// Max bytes of the rows in one page of a list that needs no key: some thirty of the largest agent
+/// cards. A page that stops here has a cursor for the next one.
+pub const LIST_PAGE_BYTES: usize = 256 * 1024;
 /// Max rows of one activity page. A larger `limit` counts as this one.
 pub const ACTIVITY_PAGE: usize = 1_000;
 
@@ -206,6 +216,18 @@ pub const WEBHOOK_STREAM_DEADLINE: Duration = Duration::from_secs(300);
 /// Max open connections by default: each is a file descriptor and, as an idle stream, four kilobytes.
 /// Another connection is answered with 503 and closed.
 pub const CONNECTIONS_DEFAULT: usize = 65_536;
+/// The part of all connections that one address may have by default: a fourth, so that no single client takes
+/// every place. Another connection is answered with 503 and closed.
+pub const CONNECTIONS_SHARE_PER_ADDRESS: usize = 4;
+/// How many keys' budgets one address has over all agents' keys that it uses: keys are free, so they
+/// must not multiply the budget. More is 429.
+pub const ADDRESS_BUDGET_FACTOR: u32 = 4;
+/// How many keys' budgets the probes of one address have (`/health`, `/ready`, `/metrics`): a balancer and a
+/// scraper ask every second, and each answer reads the store. More is 429.
+pub const PROBE_BUDGET_FACTOR: u32 = 10;
+/// Registrations without a key per minute and address by default; twice as many may come at once.
+/// More is 429.
+pub const REGISTER_RATE_DEFAULT: u32 = 10;
 /// Max refused connections that are being answered with 503 at once. The others are closed unanswered.
 pub const REFUSED_CONNECTIONS_ANSWERED: usize = 64;
 

@@ -9,12 +9,17 @@ use utoipa::ToSchema;
 pub struct ReplyMetadata {
     #[schema(example = "2026-03-20T10:00:00.000Z")]
     pub timestamp: String,
+    /// Where a list continues: give it back as `after`. Absent on the last page, and where there is no list.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "~~1000")]
+    pub next: Option<String>,
 }
 
 impl ReplyMetadata {
     pub fn stamped_at(now: UnixMicros) -> Self {
         Self {
             timestamp: now.to_rfc3339_millis(),
+            next: None,
         }
     }
 }

@@ -8,28 +8,19 @@ use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 impl HubClient {
     /// All offered skills, page by page.
     pub async fn list_skills(&self) -> Result<SkillCatalogue> {
-        let mut catalogue: SkillCatalogue = self
-            .send_with_retry(ApiCall::get("/skills"))
-            .await?
-            .into_bare()?;
+        let mut answer = self.send_with_retry(ApiCall::get("/skills")).await?;
+        let mut next = answer.next_cursor.take();
+        let mut catalogue: SkillCatalogue = answer.into_bare()?;
         for _ in 1..limits::MAX_DIRECTORY_PAGES {
-            let Some(last) = catalogue.skills.last().filter(|_| {
-                catalogue
-                    .skills
-                    .len()
-                    .is_multiple_of(limits::DIRECTORY_PAGE_SIZE)
-            }) else {
+            let Some(cursor) = next else {
                 break;
             };
-            let path = format!("/skills?after={}", encode_segment(&last.skill_name));
-            let page: SkillCatalogue = self
-                .send_with_retry(ApiCall::get(path))
-                .await?
-                .into_bare()?;
-            if page.skills.is_empty() {
-                break;
-            }
-            catalogue.skills.extend(page.skills);
+            let path = format!("/skills?after={cursor}");
+            let mut answer = self.send_with_retry(ApiCall::get(path)).await?;
+            next = answer.next_cursor.take();
+            catalogue
+                .skills
+                .extend(answer.into_bare::<SkillCatalogue>()?.skills);
         }
         Ok(catalogue)
     }
@@ -46,7 +37,19 @@ impl HubClient {
         if let Some(cost) = search.max_cost {
             path.push_str(&format!("&max_cost={cost}"));
         }
-        self.send_with_retry(ApiCall::get(path)).await?.into_bare()
+        let mut answer = self.send_with_retry(ApiCall::get(path.as_str())).await?;
+        let mut next = answer.next_cursor.take();
+        let mut found: SkillSearchResults = answer.into_bare()?;
+        // A page of long rows ends before the limit.
+        while let Some(cursor) = next.filter(|_| found.agents.len() < search.limit) {
+            let call = ApiCall::get(format!("{path}&after={cursor}"));
+            let mut answer = self.send_with_retry(call).await?;
+            next = answer.next_cursor.take();
+            let page: SkillSearchResults = answer.into_bare()?;
+            found.agents.extend(page.agents);
+        }
+        found.agents.truncate(search.limit);
+        Ok(found)
     }
 
     /// Offers or changes a skill. The call is idempotent, so it is retried.

@@ -5,6 +5,7 @@ use super::append::{ChannelSender, append_event};
 use super::tokens::{self, TokenActor};
 use super::{manage, routing};
 use crate::context::HubContext;
+use crate::identity::rate_limit::CallerId;
 use crate::identity::{IdempotencyKey, hash_secret};
 use crate::store::idempotency::{self, KeyUse};
 use crate::store::{MemberId, WriteTxn, channels};
@@ -32,6 +33,7 @@ pub struct CallbackToken {
     channel_id: String,
     hash: [u8; 32],
     member_id: MemberId,
+    budget_caller: CallerId,
 }
 
 impl CallbackToken {
@@ -49,10 +51,16 @@ impl CallbackToken {
             channel_id: channel_id.to_owned(),
             hash,
             member_id: actor.member.id,
+            budget_caller: actor.budget_caller(),
         })
     }
 
-    /// Identifies the member for rate limits.
+    /// The caller that requests with this callback are charged to.
+    pub fn budget_caller(&self) -> CallerId {
+        self.budget_caller
+    }
+
+    /// Identifies the member for the limit of open streams.
     pub fn member_id(&self) -> MemberId {
         self.member_id
     }

@@ -3,6 +3,7 @@
 
 use crate::context::HubContext;
 use crate::identity::hash_secret;
+use crate::identity::rate_limit::CallerId;
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{DbConnection, DbError, MemberId, WriteTxn};
@@ -21,9 +22,18 @@ pub struct TokenActor {
 }
 
 impl TokenActor {
-    /// Identifies the member for rate limits.
     pub fn member_id(&self) -> MemberId {
         self.member.id
+    }
+
+    /// The caller that the member's requests are charged to: its agent, however many channels it is in, or for a member by
+    /// connection string all such members of the owner together.
+    pub fn budget_caller(&self) -> CallerId {
+        match (self.member.principal, self.channel.owner) {
+            (Some(agent), _) => CallerId::Agent(agent),
+            (None, Some(owner)) => CallerId::OwnedMembers(owner),
+            (None, None) => CallerId::Connection(self.member.id.into()),
+        }
     }
 }
 

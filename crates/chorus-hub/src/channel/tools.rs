@@ -7,7 +7,8 @@ use super::tokens::{self, TokenActor};
 use crate::Result;
 use crate::context::HubContext;
 use crate::identity::hash_secret;
-use crate::store::{MemberId, WriteTxn};
+use crate::identity::rate_limit::CallerId;
+use crate::store::WriteTxn;
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{ChannelMember, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
@@ -31,9 +32,9 @@ impl ToolToken {
         })
     }
 
-    /// Identifies the member for rate limits.
-    pub fn member_id(&self) -> MemberId {
-        self.actor.member_id()
+    /// The caller that requests with this token are charged to.
+    pub fn budget_caller(&self) -> CallerId {
+        self.actor.budget_caller()
     }
 
     pub fn channel_id(&self) -> &str {

@@ -77,7 +77,7 @@ pub async fn disable_invite_gating(principal: &Principal, identity: &Identity) -
 }
 
 /// Whether registration requires an invite.
-pub(crate) async fn is_invite_gated(identity: &Identity) -> Result<bool> {
+pub async fn is_invite_gated(identity: &Identity) -> Result<bool> {
     identity
         .store
         .read(async |tx| Ok(counters::read_setting(tx, INVITE_GATING).await? == Some(1)))

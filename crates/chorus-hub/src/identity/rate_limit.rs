@@ -56,6 +56,21 @@ pub fn guessing_caller(identity: &Identity, peer: IpAddr) -> CallerId {
     CallerId::Guesses(identity.rate_budgets().address_or_network(peer).0)
 }
 
+/// All agents' keys that this address uses, as one caller.
+pub fn address_keys_caller(identity: &Identity, peer: IpAddr) -> CallerId {
+    CallerId::AddressKeys(identity.rate_budgets().address_or_network(peer).0)
+}
+
+/// The same address as the source of registrations without a key.
+pub fn registration_caller(identity: &Identity, peer: IpAddr) -> CallerId {
+    CallerId::Registrations(identity.rate_budgets().address_or_network(peer).0)
+}
+
+/// The same address as the source of health checks.
+pub fn probe_caller(identity: &Identity, peer: IpAddr) -> CallerId {
+    CallerId::Probes(identity.rate_budgets().address_or_network(peer).0)
+}
+
 impl RateBudgets {
     pub fn new(clock: Clock) -> Self {
         Self::with_max_addresses(clock, limits::RATE_LIMITED_CALLERS)
@@ -145,7 +160,9 @@ impl RateBudgets {
             unsynced_callers,
         } = &mut *shard;
         let before = buckets.len();
-        let bucket = buckets.entry(caller).or_default();
+        let bucket = buckets
+            .entry(caller)
+            .or_insert_with(|| TokenBucket::for_caller(caller));
         let (result, announce) = work(bucket, now);
         let announce = announce
             && !bucket.is_listed
@@ -220,8 +237,9 @@ impl RateBudgets {
         self.with_bucket(claim.caller, |bucket, now| {
             bucket.add_debt(claim.owed, now);
             bucket.raise_debt_to(claim.known, now);
+            let quota = RateQuota::per_minute(claim.quota);
             let granted =
-                RateQuota::per_minute(claim.quota).is_some_and(|quota| bucket.try_take(quota, now));
+                quota.is_some_and(|quota| bucket.try_take(quota.with_burst_of(claim.caller), now));
             (
                 BudgetDecision {
                     granted,
@@ -401,6 +419,30 @@ mod tests {
             let _ = spend(&budgets, CallerId::Agent(AgentId(agent)));
         }
         assert!(budgets.bucket_count() <= 64, "{}", budgets.bucket_count());
+    }
+
+    //
+    #[test]
+    fn registrations_come_in_a_burst_of_two_minutes_and_refill_at_their_rate() {
+        let (budgets, clock) = held(100);
+        let caller = CallerId::Registrations(from("192.0.2.1"));
+        let register = || {
+            let quota = quota(10).with_burst_of(caller);
+            budgets.decide_locally(caller, Some(quota), false).granted
+        };
+        assert_eq!((0..30).filter(|_| register()).count(), 20);
+        clock.advance(Duration::from_secs(60));
+        assert_eq!((0..30).filter(|_| register()).count(), 10);
+        // A hub that decides for a peer counts the same burst.
+        let (owner, _) = held(100);
+        let claim = BudgetClaim {
+            caller,
+            owed: 0,
+            known: 0,
+            quota: 10,
+        };
+        let granted = (0..30).filter(|_| owner.decide_for_peer(&claim).granted);
+        assert_eq!(granted.count(), 20);
     }
 
     /// D-85

@@ -4,10 +4,15 @@ use crate::context::HubContext;
 use crate::identity::find_agent;
 use crate::store::{Agent, AgentId, RowId, principals};
 use crate::{Principal, Result};
+use chorus_wire::list_page::{self, ListPage, ListPageBuilder};
 use chorus_wire::reply::{AgentRecord, DirectoryRow, InviteCard};
 use chorus_wire::{ErrorCode, identity::AgentName, limits};
+use serde::Serialize;
 
-/// One page of a listing: at most `limit` rows after `after` (an `agent_id`).
+/// Agents read at once for a listing: with the largest cards one megabyte, of which a page takes a quarter.
+const AGENTS_READ: usize = 128;
+
+/// One page of a listing: at most `limit` rows after `after`, which is an `agent_id` or the cursor of another page.
 #[derive(Clone, Debug)]
 pub struct DirectoryPage {
     pub limit: usize,
@@ -54,20 +59,43 @@ pub async fn get_agent_record(
     ))
 }
 
-async fn load_page(hub: &HubContext, page: DirectoryPage) -> Result<Vec<Agent>> {
-    let after = match page.after {
-        None => AgentId::BEFORE_ALL,
-        Some(name) => {
-            find_agent(hub.identity(), &AgentName::parse("after", &name)?)
-                .await?
-                .ok_or(ErrorCode::AgentNotFound)?
-                .id
-        }
+async fn parse_after(hub: &HubContext, after: Option<String>) -> Result<AgentId> {
+    let Some(after) = after else {
+        return Ok(AgentId::BEFORE_ALL);
     };
-    let limit = page.limit.clamp(1, limits::DIRECTORY_PAGE);
-    hub.store()
-        .read(async move |tx| Ok(principals::list_agents(tx, after, limit).await?))
-        .await
+    if let Some(position) = list_page::parse_cursor(&after) {
+        return Ok(AgentId::from_number(position));
+    }
+    let agent = find_agent(hub.identity(), &AgentName::parse("after", &after)?).await?;
+    Ok(agent.ok_or(ErrorCode::AgentNotFound)?.id)
+}
+
+/// Reads agents until the page is full. Few at a time, because a page of large cards ends long before its limit.
+async fn load_page<T: Serialize>(
+    hub: &HubContext,
+    page: DirectoryPage,
+    describe: impl Fn(&Agent) -> T,
+) -> Result<ListPage<T>> {
+    let mut last_id = parse_after(hub, page.after).await?;
+    let mut rows = ListPageBuilder::new(page.limit.clamp(1, limits::DIRECTORY_PAGE));
+    loop {
+        // One more than the page takes shows whether there is a next one.
+        let wanted = AGENTS_READ.min(rows.rows_left() + 1);
+        let agents = hub
+            .store()
+            .read(async move |tx| Ok(principals::list_agents(tx, last_id, wanted).await?))
+            .await?;
+        let is_last = agents.len() < wanted;
+        for agent in agents {
+            if !rows.try_push(describe(&agent))? {
+                return Ok(rows.finish(Some(list_page::format_cursor(last_id.to_number()))));
+            }
+            last_id = agent.id;
+        }
+        if is_last {
+            return Ok(rows.finish(None));
+        }
+    }
 }
 
 /// `GET /agents`
@@ -75,12 +103,8 @@ pub async fn list_agent_records(
     principal: &Principal,
     hub: &HubContext,
     page: DirectoryPage,
-) -> Result<Vec<AgentRecord>> {
-    Ok(load_page(hub, page)
-        .await?
-        .iter()
-        .map(|agent| describe_agent(principal, hub, agent))
-        .collect())
+) -> Result<ListPage<AgentRecord>> {
+    load_page(hub, page, |agent| describe_agent(principal, hub, agent)).await
 }
 
 /// `GET /discover`
@@ -88,7 +112,7 @@ pub async fn list_directory(
     _principal: &Principal,
     hub: &HubContext,
     page: DirectoryPage,
-) -> Result<Vec<DirectoryRow>> {
+) -> Result<ListPage<DirectoryRow>> {
     let row = |agent: &Agent| {
         let card = agent.parse_card();
         DirectoryRow {
@@ -105,20 +129,19 @@ pub async fn list_directory(
             online: hub.live_streams().is_online(agent.id.into()),
         }
     };
-    Ok(load_page(hub, page).await?.iter().map(row).collect())
+    load_page(hub, page, row).await
 }
 
-/// `GET /invite/{id}`; the instructions contain `hub_url`. An unknown id is an answer, not an error.
+/// `GET /invite/{id}`; the instructions contain `hub_url`. An unknown name is an answer, not an error. A text that is
+/// no name is an error and is not repeated: a link could otherwise put words for an agent on the hub's own page.
 pub async fn get_invite_card(
     _principal: &Principal,
     hub: &HubContext,
     name: &str,
     hub_url: &str,
 ) -> Result<InviteCard> {
-    let found = match AgentName::parse("agent_id", name) {
-        Ok(name) => find_agent(hub.identity(), &name).await?,
-        Err(_) => None,
-    };
+    let parsed = AgentName::parse("agent_id", name).map_err(|_| ErrorCode::AgentNotFound)?;
+    let found = find_agent(hub.identity(), &parsed).await?;
     let agent_id = found
         .as_ref()
         .map_or(name, |agent| &*agent.agent_id)

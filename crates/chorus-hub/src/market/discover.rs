@@ -8,24 +8,39 @@ use crate::store::skills::{self as skills_table, OfferFilter, RankedOffer};
 use crate::store::{DbConnection, principals};
 use crate::{Principal, Result};
 use chorus_wire::limits;
+use chorus_wire::list_page::{self, ListPageBuilder};
 use chorus_wire::market::discover::{
     FoundAgent, FoundSkill, PresenceStatus, SkillSearch, SkillSearchResults, public_endpoint,
 };
 use futures_util::future::try_join_all;
 
-/// `GET /discover` with a market filter
+/// Agents read at once for an answer: with the largest cards one megabyte.
+const AGENTS_READ: usize = 128;
+
+/// Some agents of a search, and the cursor after which it continues.
+pub struct SearchPage {
+    pub results: SkillSearchResults,
+    pub next: Option<String>,
+}
+
+/// `GET /discover` with a market filter: the agents after the first `skipped` of the ranking.
 pub async fn discover_agents(
     _principal: &Principal,
     hub: &HubContext,
     search: SkillSearch,
-) -> Result<SkillSearchResults> {
+    skipped: usize,
+) -> Result<SearchPage> {
     let limit = search.limit.clamp(1, limits::DIRECTORY_PAGE);
     // No agent is above the highest score. Clamping the filter to it would find agents that do not
     // match.
     if search.min_reputation > ReputationScore::from_clamped(f64::MAX).value() {
-        return Ok(SkillSearchResults {
+        let results = SkillSearchResults {
             agents: Vec::new(),
             total: 0,
+        };
+        return Ok(SearchPage {
+            results,
+            next: None,
         });
     }
     let filter = OfferFilter {
@@ -41,21 +56,37 @@ pub async fn discover_agents(
             let total = skills_table::count_offers(tx, &filter, limits::DISCOVERY_AGENTS_SCANNED)
                 .await?
                 .max(0) as u64;
-            let chosen = rank_agents(tx, &hub_handle, &filter, limit).await?;
-            let agents = try_join_all(
-                chosen
-                    .iter()
-                    .map(|(ranked, _)| principals::find_agent(tx, ranked.agent)),
-            )
-            .await?;
-            let rows = chosen.into_iter().zip(agents);
-            // An agent that has unregistered since the ranking was read is left out.
-            let rows = rows.filter_map(|((ranked, presence), agent)| {
-                Some(describe_found_agent(ranked, presence, &agent?))
-            });
-            Ok(SkillSearchResults {
-                agents: rows.collect(),
-                total,
+            // One more than the page takes shows whether there is a next one.
+            let ranked = rank_agents(tx, &hub_handle, &filter, skipped + limit + 1).await?;
+            let mut page = ListPageBuilder::new(limit);
+            let mut position = skipped;
+            let mut is_full = false;
+            let chosen = ranked.get(skipped..).unwrap_or_default();
+            for chunk in chosen.chunks(AGENTS_READ) {
+                let ids = chunk.iter().map(|(ranked, _)| ranked.agent);
+                let agents = try_join_all(ids.map(|id| principals::find_agent(tx, id))).await?;
+                for ((ranked, presence), agent) in chunk.iter().zip(agents) {
+                    // An agent that has unregistered since the ranking was read is left out.
+                    if let Some(agent) = agent
+                        && !page.try_push(describe_found_agent(ranked, *presence, &agent))?
+                    {
+                        is_full = true;
+                        break;
+                    }
+                    position += 1;
+                }
+                if is_full {
+                    break;
+                }
+            }
+            let next = is_full.then(|| list_page::format_cursor(position as i64));
+            let page = page.finish(next);
+            Ok(SearchPage {
+                results: SkillSearchResults {
+                    agents: page.rows,
+                    total,
+                },
+                next: page.next,
             })
         })
         .await
@@ -92,7 +123,7 @@ async fn rank_agents(
 }
 
 fn describe_found_agent(
-    ranked: RankedOffer,
+    ranked: &RankedOffer,
     presence: PresenceStatus,
     agent: &Agent,
 ) -> FoundAgent {
@@ -104,7 +135,7 @@ fn describe_found_agent(
             .unwrap_or_else(|| agent.agent_id.to_string()),
         api_endpoint: profile.api_endpoint.as_deref().map(public_endpoint),
         skill: FoundSkill {
-            skill_name: ranked.name,
+            skill_name: ranked.name.clone(),
             cost_per_call: ranked.cost,
         },
         reputation_score: ReputationScore::from_bits(ranked.score).value(),

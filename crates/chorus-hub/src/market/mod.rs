@@ -12,7 +12,7 @@ pub mod skills;
 mod transfer;
 
 pub use accounts::{get_account, issue_credits, list_postings};
-pub use discover::discover_agents;
+pub use discover::{SearchPage, discover_agents};
 pub use economy::summarize_economy;
 pub use presence::record_heartbeat;
 pub use reputation::get_reputation;

@@ -6,6 +6,7 @@ use crate::identity::Agent;
 use crate::store::{AgentId, DbConnection, WriteTxn, principals, skills};
 use crate::{Principal, Result};
 use chorus_wire::credits::Credits;
+use chorus_wire::list_page::ListPageBuilder;
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 use chorus_wire::{Error, ErrorCode, limits};
@@ -180,22 +181,34 @@ pub async fn withdraw_skill(principal: &Principal, hub: &HubContext, name: &str)
         .await
 }
 
-/// `GET /skills`
+/// `GET /skills`, and the name after which it continues.
 pub async fn list_skills(
     _principal: &Principal,
     hub: &HubContext,
     after: Option<String>,
     limit: usize,
-) -> Result<SkillCatalogue> {
+) -> Result<(SkillCatalogue, Option<String>)> {
     let limit = limit.clamp(1, limits::DIRECTORY_PAGE);
     hub.store()
         .read(async move |tx| {
-            let skills =
-                skills::list_skill_names(tx, after.as_deref().unwrap_or_default(), limit).await?;
-            Ok(SkillCatalogue {
+            let after = after.as_deref().unwrap_or_default();
+            // One more than the page takes shows whether there is a next one.
+            let found = skills::list_skill_names(tx, after, limit + 1).await?;
+            let mut page = ListPageBuilder::new(limit);
+            let mut is_full = false;
+            for row in found {
+                if !page.try_push(row)? {
+                    is_full = true;
+                    break;
+                }
+            }
+            let skills = page.finish(None).rows;
+            let last_name = skills.last().map(|row| row.skill_name.clone());
+            let catalogue = SkillCatalogue {
                 skills,
                 total_agents: skills::count_offering_agents(tx).await?,
-            })
+            };
+            Ok((catalogue, last_name.filter(|_| is_full)))
         })
         .await
 }

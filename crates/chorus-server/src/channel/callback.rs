@@ -5,7 +5,7 @@ use crate::http::path_params::PathParamPair;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
     admission, app_state::AppState, auth::RequireKey, body, body::JsonBytes,
-    idempotency::IdempotencyHeader, rate_limit::CallerId,
+    idempotency::IdempotencyHeader,
 };
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use chorus_hub::channel::callback::{self, CallbackToken};
@@ -47,20 +47,17 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
     let path = Path::<(String, String)>::from_request_parts(&mut parts, &state).await;
     let (id, token) = path.map(|Path(path)| path).unwrap_or_default();
     // Before the body is read: a client that guesses tokens gets the same response for every body.
+    admission::check_guesses_left(&state, &parts).await?;
     let callback_token = match CallbackToken::find(&state.hub, &id, &Secret::new(token)).await {
         Ok(callback_token) => callback_token,
         Err(error) => {
             if error.code == ErrorCode::NotFound {
-                admission::spend_address_budget(&state, &parts).await?;
+                admission::charge_wrong_secret(&state, &parts).await?;
             }
             return Err(error.into());
         }
     };
-    let budget = admission::spend_caller_budget(
-        &state,
-        CallerId::Connection(callback_token.member_id().into()),
-    )
-    .await?;
+    let budget = admission::spend_caller_budget(&state, callback_token.budget_caller()).await?;
     let event_count = if is_ndjson(&parts.headers) {
         callback_stream::read_ndjson(&state, &callback_token, content).await?
     } else {

@@ -1,6 +1,6 @@
 //! A callback body as `application/x-ndjson`: one event per line, for as long as the member sends.
 
-use crate::http::{admission, api_error::ApiError, app_state::AppState, rate_limit::CallerId};
+use crate::http::{admission, api_error::ApiError, app_state::AppState};
 use axum::body::Body;
 use bytes::BytesMut;
 use chorus_hub::channel::callback::CallbackToken;
@@ -105,12 +105,9 @@ impl NdjsonReader<'_> {
     }
 
     async fn spend_budget(&self) -> Result<(), Error> {
-        admission::spend_caller_budget(
-            self.state,
-            CallerId::Connection(self.callback_token.member_id().into()),
-        )
-        .await
-        .map(drop)
+        admission::spend_caller_budget(self.state, self.callback_token.budget_caller())
+            .await
+            .map(drop)
     }
 
     /// Names the line in the error, because the lines before it were accepted.

@@ -81,11 +81,14 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
     let secret = Path::<String>::from_request_parts(&mut parts, &state).await;
     let secret = Secret::new(secret.map(|Path(secret)| secret).unwrap_or_default());
     // Before the body is read: a client that guesses secrets gets the same response for every body.
+    admission::check_guesses_left(&state, &parts)
+        .await
+        .map_err(retry_later_error)?;
     let inbox = match HostedInbox::find(&state.hub, &secret).await {
         Ok(inbox) => inbox,
         Err(error) => {
             if error.code == ErrorCode::NotFound {
-                admission::spend_address_budget(&state, &parts).await?;
+                admission::charge_wrong_secret(&state, &parts).await?;
             }
             return Err(error.into());
         }

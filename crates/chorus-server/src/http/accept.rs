@@ -40,9 +40,12 @@ pub async fn serve_connections(
             },
             _ = wait_for_shutdown(&mut shutdown) => break,
         };
-        let Some(permit) = connection_limit.try_acquire() else {
-            connection_limit.reject_connection(socket, tls.is_some());
-            continue;
+        let permit = match connection_limit.try_acquire(peer.ip()) {
+            Ok(permit) => permit,
+            Err(refusal) => {
+                connection_limit.reject_connection(socket, refusal, tls.is_some());
+                continue;
+            }
         };
         // No Nagle delay for small events. A small send buffer shows a stalled reader, which a large one would hide.
         let _ = socket.set_nodelay(true);

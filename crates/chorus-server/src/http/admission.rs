@@ -2,7 +2,7 @@
 
 use super::app_state::AppState;
 use super::auth::{self, AuthResult};
-use super::rate_limit::{CallerId, RemainingBudget};
+use super::rate_limit::{CallerId, RateLimiter, RemainingBudget};
 use axum::extract::ConnectInfo;
 use chorus_wire::Error;
 use http::{Extensions, HeaderMap, request::Parts};
@@ -27,15 +27,44 @@ pub fn peer_address(extensions: &Extensions) -> IpAddr {
     })
 }
 
-/// Charges a request with an unknown secret to the address of its client.
-pub async fn spend_address_budget(state: &AppState, parts: &Parts) -> Result<(), Error> {
+/// Refuses an address that has used up its guesses, before the secret in the path or header is looked up (D-20).
+pub async fn check_guesses_left(state: &AppState, parts: &Parts) -> Result<(), Error> {
     let Some(rate_limiter) = &state.rate_limiter else {
         return Ok(());
     };
+    let client = client_address(&parts.extensions);
     rate_limiter
-        .spend_request(rate_limiter.caller_of_address(client_address(&parts.extensions)))
+        .check_remaining(rate_limiter.caller_guessing_keys(client))
+        .await
+}
+
+/// Charges a request with an unknown secret to the address of its client, as a request and as a guess.
+pub async fn charge_wrong_secret(state: &AppState, parts: &Parts) -> Result<(), Error> {
+    let Some(rate_limiter) = &state.rate_limiter else {
+        return Ok(());
+    };
+    let client = client_address(&parts.extensions);
+    charge_guess(rate_limiter, client).await;
+    rate_limiter
+        .spend_request(rate_limiter.caller_of_address(client))
         .await
         .map(drop)
+}
+
+/// Only the charge matters: the next guess is refused.
+async fn charge_guess(rate_limiter: &RateLimiter, client: IpAddr) {
+    let _ = rate_limiter
+        .spend_request(rate_limiter.caller_guessing_keys(client))
+        .await;
+}
+
+/// Charges a probe of health or metrics to a generous budget of its own, so that probes are answered when other requests
+/// of the address are refused.
+pub async fn admit_probe(state: &AppState, client: IpAddr) -> Result<(), Error> {
+    match &state.rate_limiter {
+        Some(rate_limiter) => rate_limiter.spend_probe(client).await,
+        None => Ok(()),
+    }
 }
 
 /// Charges a request to the caller that the secret in its path identified.
@@ -54,6 +83,7 @@ pub async fn admit_request(
     state: &AppState,
     headers: &HeaderMap,
     peer: IpAddr,
+    is_registration: bool,
     budget: &mut Option<RemainingBudget>,
 ) -> Result<AuthResult, Error> {
     let Some(rate_limiter) = &state.rate_limiter else {
@@ -76,15 +106,19 @@ pub async fn admit_request(
         // A wrong key identifies no agent, so the request is charged to its address.
         Err(_) => {
             if needs_lookup {
-                // Only the charge matters here; the next guess is refused.
-                let _ = rate_limiter
-                    .spend_request(rate_limiter.caller_guessing_keys(peer))
-                    .await;
+                charge_guess(rate_limiter, peer).await;
             }
             rate_limiter.caller_of_address(peer)
         }
     };
-    let remaining = rate_limiter.spend_request(caller).await;
+    let mut remaining = rate_limiter.spend_request(caller).await;
+    if let (Ok(_), Ok(principal)) = (&remaining, &auth.0)
+        && let Err(refusal) = rate_limiter
+            .spend_address(principal, peer, is_registration)
+            .await
+    {
+        remaining = Err(refusal);
+    }
     *budget = Some(
         *remaining
             .as_ref()

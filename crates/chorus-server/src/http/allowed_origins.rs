@@ -183,6 +183,15 @@ impl OriginPolicy {
     }
 }
 
+/// Whether the request asks for this machine by a loopback name, which other programs of a developer share.
+pub fn is_loopback_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(parse_authority);
+    host.is_some_and(|host| {
+        let host = normalize_host(host.host());
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    })
+}
+
 fn parse_authority(value: &HeaderValue) -> Option<Authority> {
     value.to_str().ok()?.parse().ok()
 }

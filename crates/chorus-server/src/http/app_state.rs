@@ -1,6 +1,7 @@
 //! The state that every handler is given: the hub, its public name, the rate limiter and the OpenAPI document.
 
 use super::allowed_origins::{CorsOrigin, OriginPolicy};
+use super::answer_memory::LargeAnswers;
 use super::callback_slots::CallbackStreamSlots;
 use super::rate_limit::RateLimiter;
 use super::trusted_network::TrustedNetwork;
@@ -22,6 +23,9 @@ pub struct RequestSettings {
     pub server_name: String,
     /// Requests per caller and minute; 0 is off.
     pub rate_limit: u32,
+    /// Registrations without a key per address and minute; 0 is off.
+    pub register_rate: u32,
+    pub serves_tls: bool,
     pub trusted_proxies: Vec<TrustedNetwork>,
 }
 
@@ -34,6 +38,9 @@ pub struct AppStateInner {
     /// Without a slash at its end.
     pub public_url: String,
     pub origin_policy: OriginPolicy,
+    /// Clients reach the hub by https, its own or a proxy's.
+    pub is_https: bool,
+    pub large_answers: LargeAnswers,
     pub server_name: String,
     pub rate_limit: u32,
     /// The frames part of the discovery document: large and constant, so it is serialised once.
@@ -51,7 +58,8 @@ pub struct AppStateInner {
 
 impl AppState {
     pub fn new(hub: Hub, settings: RequestSettings) -> Self {
-        let rate_limiter = RateLimiter::per_minute(settings.rate_limit, &hub);
+        let rate_limiter =
+            RateLimiter::per_minute(settings.rate_limit, settings.register_rate, &hub);
         Self(Arc::new(AppStateInner {
             hub,
             origin_policy: OriginPolicy::new(
@@ -59,6 +67,7 @@ impl AppState {
                 &settings.public_url,
                 settings.cors_origins,
             ),
+            is_https: settings.serves_tls || settings.public_url.starts_with("https://"),
             public_url: settings.public_url,
             server_name: settings.server_name,
             rate_limit: settings.rate_limit,
@@ -67,6 +76,7 @@ impl AppState {
             trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),
             rate_limiter,
             callback_streams: CallbackStreamSlots::default(),
+            large_answers: LargeAnswers::default(),
             openapi_document: OnceLock::new(),
             published_schemas: OnceLock::new(),
         }))

@@ -1,5 +1,6 @@
 //! One HTTP/1.1 connection: serves its requests, hands the socket over to a stream, and ends on shutdown.
 
+use super::connection_limit::ConnectionPermit;
 use super::draining_body::DrainingBody;
 use super::raw_refusal;
 use super::stream::{self, StreamHandoff};
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tower::Service;
 
 /// Max time to write the refusal of a malformed request and let the client read it.
@@ -35,7 +36,7 @@ pub struct HttpConnection {
     pub clock: Clock,
     pub shutdown: watch::Receiver<bool>,
     /// Held while the socket is open, also after a stream has taken it over.
-    pub open_guard: (mpsc::Sender<Infallible>, OwnedSemaphorePermit),
+    pub open_guard: (mpsc::Sender<Infallible>, ConnectionPermit),
 }
 
 /// State that the request handler shares with the driver of its connection.

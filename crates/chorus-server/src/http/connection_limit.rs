@@ -1,9 +1,14 @@
-//! The limit of open connections (D-19). A connection past it gets a 503 in JSON with `Retry-After`.
+//! The limit of open connections, in total and per address (D-19, R-95). A connection past it gets a 503 in JSON with
+//! `Retry-After`.
 
 use super::raw_refusal;
+use super::trusted_network::TrustedNetwork;
+use super::trusted_proxies::TrustedProxies;
 use chorus_hub::Clock;
 use chorus_wire::{Error, ErrorCode, limits};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -12,12 +17,100 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const RETRY_AFTER: u64 = 5;
 /// Max time to write the rejection and let the client read it.
 const REJECTION_TIMEOUT: Duration = Duration::from_secs(1);
-const REJECTION_MESSAGE: &str =
-    "every connection that this hub may have is taken; come back in a moment";
+
+/// Why a connection is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionRefusal {
+    HubFull,
+    AddressFull,
+}
+
+impl ConnectionRefusal {
+    fn message(self) -> &'static str {
+        match self {
+            Self::HubFull => {
+                "every connection that this hub may have is taken; come back in a moment"
+            }
+            Self::AddressFull => {
+                "this address has as many connections to the hub as it may have; close one first"
+            }
+        }
+    }
+}
+
+/// How many connections one address may have, and which addresses do not count.
+pub struct AddressShare {
+    max: usize,
+    counts_loopback: bool,
+    /// A proxy has the connections of all its clients.
+    trusted_proxies: TrustedProxies,
+}
+
+impl AddressShare {
+    /// The configured number, or a share of all connections. The share does not count for loopback, which is the address of
+    /// local tools and of a proxy on the same machine.
+    pub fn new(
+        max_connections: usize,
+        configured: Option<usize>,
+        trusted_proxies: &[TrustedNetwork],
+    ) -> Self {
+        let share = max_connections / limits::CONNECTIONS_SHARE_PER_ADDRESS;
+        Self {
+            max: configured.unwrap_or(share).max(1),
+            counts_loopback: configured.is_some(),
+            trusted_proxies: TrustedProxies::new(trusted_proxies),
+        }
+    }
+
+    /// What is counted for this peer: its address, or its /64 network in IPv6; `None` when it is exempt.
+    fn counted_address(&self, peer: IpAddr) -> Option<IpAddr> {
+        let peer = peer.to_canonical();
+        if self.trusted_proxies.is_trusted(peer) || (peer.is_loopback() && !self.counts_loopback) {
+            return None;
+        }
+        Some(match peer {
+            IpAddr::V4(ip) => IpAddr::V4(ip),
+            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !(u128::MAX >> 64))),
+        })
+    }
+}
+
+#[derive(Default)]
+struct AddressCounts(Mutex<HashMap<IpAddr, usize>>);
+
+impl AddressCounts {
+    fn lock_counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection of an address; dropping it frees the place.
+struct AddressSlot {
+    counts: Arc<AddressCounts>,
+    address: IpAddr,
+}
+
+impl Drop for AddressSlot {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock_counts();
+        match counts.get_mut(&self.address) {
+            Some(count) if *count > 1 => *count -= 1,
+            Some(_) | None => drop(counts.remove(&self.address)),
+        }
+    }
+}
+
+/// The place of an open connection.
+pub struct ConnectionPermit {
+    _permit: OwnedSemaphorePermit,
+    _address_slot: Option<AddressSlot>,
+}
 
 /// Hands out a permit per open connection.
 pub struct ConnectionLimit {
     permits: Arc<Semaphore>,
+    address_share: AddressShare,
+    address_counts: Arc<AddressCounts>,
     rejection_permits: Arc<Semaphore>,
     /// Whether the current overload has been logged.
     full_logged: bool,
@@ -25,10 +118,12 @@ pub struct ConnectionLimit {
 }
 
 impl ConnectionLimit {
-    pub fn new(max_connections: usize, clock: Clock) -> Self {
+    pub fn new(max_connections: usize, address_share: AddressShare, clock: Clock) -> Self {
         let permits = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
         Self {
             permits,
+            address_share,
+            address_counts: Arc::default(),
             rejection_permits: Arc::new(Semaphore::new(limits::REFUSED_CONNECTIONS_ANSWERED)),
             full_logged: false,
             clock,
@@ -40,22 +135,42 @@ impl ConnectionLimit {
         self.clock.clone()
     }
 
-    /// A permit, to be held while the connection is open; `None` at the limit.
-    pub fn try_acquire(&mut self) -> Option<OwnedSemaphorePermit> {
+    /// A permit, to be held while the connection is open.
+    pub fn try_acquire(&mut self, peer: IpAddr) -> Result<ConnectionPermit, ConnectionRefusal> {
+        let address_slot = match self.address_share.counted_address(peer) {
+            Some(address) => Some(self.take_address_slot(address)?),
+            None => None,
+        };
         let permit = self.permits.clone().try_acquire_owned().ok();
         let is_full = permit.is_none();
         if !std::mem::replace(&mut self.full_logged, is_full) && is_full {
             tracing::warn!("the connection limit is reached; new connections are rejected");
         }
-        permit
+        Ok(ConnectionPermit {
+            _permit: permit.ok_or(ConnectionRefusal::HubFull)?,
+            _address_slot: address_slot,
+        })
+    }
+
+    fn take_address_slot(&self, address: IpAddr) -> Result<AddressSlot, ConnectionRefusal> {
+        let mut counts = self.address_counts.lock_counts();
+        let count = counts.entry(address).or_default();
+        if *count >= self.address_share.max {
+            return Err(ConnectionRefusal::AddressFull);
+        }
+        *count += 1;
+        Ok(AddressSlot {
+            counts: self.address_counts.clone(),
+            address,
+        })
     }
 
     /// Answers with 503 and closes. A TLS connection is closed at once, because the handshake is the expensive part.
-    pub fn reject_connection(&self, socket: TcpStream, secure: bool) {
+    pub fn reject_connection(&self, socket: TcpStream, refusal: ConnectionRefusal, secure: bool) {
         if let (false, Ok(permit)) = (secure, self.rejection_permits.clone().try_acquire_owned()) {
             let error = Error {
                 retry_after: Some(RETRY_AFTER),
-                ..Error::new(ErrorCode::Unavailable, REJECTION_MESSAGE)
+                ..Error::new(ErrorCode::Unavailable, refusal.message())
             };
             let response = raw_refusal::encode_refusal(&error, self.clock.now());
             tokio::spawn(async move {
@@ -71,4 +186,61 @@ async fn write_rejection(mut socket: TcpStream, response: Vec<u8>) -> std::io::R
     // Waits for the request: clients treat a response that precedes it as a broken connection.
     socket.peek(&mut [0]).await?;
     raw_refusal::write_refusal(&mut socket, &response).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chorus_wire::time::UnixMicros;
+
+    fn limit(max: usize, configured: Option<usize>, trusted: &[&str]) -> ConnectionLimit {
+        let trusted: Vec<TrustedNetwork> =
+            trusted.iter().map(|text| text.parse().unwrap()).collect();
+        let share = AddressShare::new(max, configured, &trusted);
+        ConnectionLimit::new(max, share, Clock::manual_at(UnixMicros(0)))
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    //
+    #[test]
+    fn one_address_has_a_share_of_the_places_and_gets_back_what_it_leaves() {
+        let mut limit = limit(8, None, &["10.0.0.0/8"]);
+        let first = limit.try_acquire(ip("192.0.2.1")).unwrap();
+        let second = limit.try_acquire(ip("::ffff:192.0.2.1")).unwrap();
+        assert_eq!(
+            limit.try_acquire(ip("192.0.2.1")).err(),
+            Some(ConnectionRefusal::AddressFull)
+        );
+        let other = limit.try_acquire(ip("192.0.2.2")).unwrap();
+        drop(first);
+        let third = limit.try_acquire(ip("192.0.2.1")).unwrap();
+        drop((second, third, other));
+        assert!(limit.address_counts.lock_counts().is_empty());
+        // All addresses of one IPv6 customer are one.
+        let _six = [1, 2].map(|n| limit.try_acquire(ip(&format!("2001:db8::{n}"))).unwrap());
+        assert!(limit.try_acquire(ip("2001:db8::3")).is_err());
+        assert!(limit.try_acquire(ip("2001:db8:0:1::3")).is_ok());
+    }
+
+    //
+    #[test]
+    fn a_trusted_proxy_and_loopback_have_no_share_unless_one_is_set() {
+        let mut by_share = limit(8, None, &["10.0.0.0/8"]);
+        for exempt in ["10.0.0.1", "127.0.0.1", "::1"] {
+            let all: Vec<_> = (0..8)
+                .map(|_| by_share.try_acquire(ip(exempt)).unwrap())
+                .collect();
+            assert_eq!(
+                by_share.try_acquire(ip(exempt)).err(),
+                Some(ConnectionRefusal::HubFull)
+            );
+            drop(all);
+        }
+        let mut by_number = limit(8, Some(1), &[]);
+        let _held = by_number.try_acquire(ip("127.0.0.1")).unwrap();
+        assert!(by_number.try_acquire(ip("127.0.0.1")).is_err());
+    }
 }

@@ -1,6 +1,7 @@
 //! The middleware of every request: request id, header bounds, CORS, admission, error body, common headers and metrics.
 
 use super::admission::{self, ClientAddress};
+use super::allowed_origins;
 use super::api_error::{self, ApiError, ErrorFormat};
 use super::app_state::AppState;
 use super::rate_limit::RemainingBudget;
@@ -15,8 +16,14 @@ use std::{panic::AssertUnwindSafe, time::Instant};
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Routes without a rate limit: monitoring must be answered when other clients are refused.
-const UNLIMITED_ROUTES: [&str; 3] = ["/health", "/ready", "/metrics"];
+/// Routes with a budget of their own: monitoring must be answered when other requests of the address are refused.
+const PROBE_ROUTES: [&str; 3] = ["/health", "/ready", "/metrics"];
+
+/// The route whose requests without a key have a further budget.
+const REGISTRATION_ROUTE: &str = "/register";
+
+/// One year. Browsers then use https for this host without asking by http first.
+const STRICT_TRANSPORT_SECURITY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// Routes with a secret in the path. Their handlers charge the request: to the secret's caller, or to the address when it is
 /// unknown.
@@ -29,9 +36,9 @@ const SECRET_LIMITED_ROUTES: [&str; 3] = [
 /// Routes that check `Host` and `Origin` also where the hub does not listen on loopback, as MCP demands.
 const TOOL_ROUTES: [&str; 2] = ["/mcp", "/mcp/{channel}"];
 
-/// Whether requests to this route are charged to their caller.
+/// Whether requests to this route are charged to their caller, and the response says what is left.
 pub fn is_rate_limited(route: &str) -> bool {
-    !UNLIMITED_ROUTES.contains(&route)
+    !PROBE_ROUTES.contains(&route)
 }
 
 pub async fn process_request(
@@ -45,6 +52,8 @@ pub async fn process_request(
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let cors = state.origin_policy.decide_cors(request.headers());
+    let is_strict_transport =
+        state.is_https && !allowed_origins::is_loopback_host(request.headers());
     let has_key = request.headers().contains_key(header::AUTHORIZATION);
     let error_format = ErrorFormat::for_path(request.uri().path());
     let from = state.trusted_proxies.resolve_client(
@@ -77,6 +86,9 @@ pub async fn process_request(
     // Never the path or the query: they contain names, and sometimes tokens.
     tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?started_at.elapsed(), "request");
     request_metrics::record_request(route, &method, status, started_at.elapsed());
+    if is_strict_transport {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT_SECURITY);
+    }
     add_common_headers(headers, id, has_key);
     response
 }
@@ -129,17 +141,19 @@ async fn dispatch_request(
     if cors::is_preflight(request.method(), request.headers()) {
         return Ok(cors::preflight_response());
     }
-    let is_exempt = |route: &MatchedPath| {
-        [&UNLIMITED_ROUTES[..], &SECRET_LIMITED_ROUTES]
-            .concat()
-            .contains(&route.as_str())
-    };
-    if !route.is_some_and(is_exempt) {
-        let client = admission::client_address(request.extensions());
-        let auth = admission::admit_request(state, request.headers(), client, budget).await?;
+    let client = admission::client_address(request.extensions());
+    let route = route.map_or("", MatchedPath::as_str);
+    if PROBE_ROUTES.contains(&route) {
+        admission::admit_probe(state, client).await?;
+    } else if !SECRET_LIMITED_ROUTES.contains(&route) {
+        let is_registration = route == REGISTRATION_ROUTE;
+        let headers = request.headers();
+        let auth =
+            admission::admit_request(state, headers, client, is_registration, budget).await?;
         request.extensions_mut().insert(auth);
     }
-    Ok(next.run(request).await)
+    let response = next.run(request).await;
+    Ok(state.large_answers.hold_response(client, response))
 }
 
 /// The HTTP parser accepts slightly more than the limit, so that the refusal can be JSON (failure 26).

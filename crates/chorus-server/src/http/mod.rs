@@ -5,6 +5,7 @@
 pub mod accept;
 pub mod admission;
 pub mod allowed_origins;
+mod answer_memory;
 pub mod api_error;
 pub mod app_state;
 pub mod auth;
@@ -13,6 +14,8 @@ pub mod callback_slots;
 mod connection;
 pub mod connection_limit;
 mod cors;
+pub mod directory_access;
+mod drain_rate;
 mod draining_body;
 mod forwarded_header;
 pub mod front;

@@ -50,6 +50,19 @@ fn percent_decode(text: &str) -> Option<std::borrow::Cow<'_, str>> {
     String::from_utf8(out).ok().map(Into::into)
 }
 
+/// Encodes everything but the unreserved characters of RFC 3986.
+fn percent_encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
 /// The query parameters of a request. Unknown ones are ignored; a known one given twice is refused as ambiguous.
 pub struct QueryParams(Vec<(String, String)>);
 
@@ -73,6 +86,17 @@ impl QueryParams {
     /// Whether the parameter is given, with or without a value.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(found, _)| found == name)
+    }
+
+    /// The query with this parameter replaced.
+    pub fn encode_with(&self, name: &str, value: &str) -> String {
+        let others = self.0.iter().filter(|(found, _)| found != name);
+        let pairs = others.map(|(found, value)| (found.as_str(), value.as_str()));
+        let pairs = pairs.chain([(name, value)]);
+        pairs
+            .map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)))
+            .collect::<Vec<_>>()
+            .join("&")
     }
 
     /// The value of a parameter that may be given once.

@@ -2,7 +2,7 @@
 
 use chorus_hub::identity::rate_limit::{self, RateQuota};
 use chorus_hub::{Hub, Principal};
-use chorus_wire::Error;
+use chorus_wire::{Error, limits};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
@@ -10,9 +10,19 @@ pub use chorus_hub::identity::rate_limit::CallerId;
 
 const WINDOW_SECONDS: u64 = 60;
 
+const REGISTRATIONS_REFUSED: &str =
+    "Too many registrations without a key from this address; Retry-After says when to come back.";
+const ADDRESS_REFUSED: &str = "The keys that this address uses have made too many requests together; Retry-After says when to come back.";
+
 pub struct RateLimiter {
     hub: Hub,
     quota: RateQuota,
+    /// Of all agents' keys that one address uses.
+    address_quota: RateQuota,
+    /// Of health checks and scrapes from one address.
+    probe_quota: RateQuota,
+    /// Of registrations without a key from one address; `None` is no limit.
+    registration_quota: Option<RateQuota>,
 }
 
 /// The caller's remaining budget after this request.
@@ -24,10 +34,14 @@ pub struct RemainingBudget {
 
 impl RateLimiter {
     /// A limit of `quota` requests a minute, which may come in one burst; `None` when `quota` is 0.
-    pub fn per_minute(quota: u32, hub: &Hub) -> Option<Self> {
-        RateQuota::per_minute(quota).map(|quota| Self {
+    pub fn per_minute(quota: u32, register_rate: u32, hub: &Hub) -> Option<Self> {
+        let multiple = |factor: u32| RateQuota::per_minute(quota.saturating_mul(factor));
+        Some(Self {
             hub: hub.clone(),
-            quota,
+            quota: RateQuota::per_minute(quota)?,
+            address_quota: multiple(limits::ADDRESS_BUDGET_FACTOR)?,
+            probe_quota: multiple(limits::PROBE_BUDGET_FACTOR)?,
+            registration_quota: RateQuota::per_minute(register_rate),
         })
     }
 
@@ -57,6 +71,41 @@ impl RateLimiter {
             left,
             ..self.exhausted_budget()
         })
+    }
+
+    /// Charges what an address does beside its single callers: all agents' keys together, and registrations.
+    pub async fn spend_address(
+        &self,
+        principal: &Principal,
+        peer: IpAddr,
+        is_registration: bool,
+    ) -> Result<(), Error> {
+        let identity = self.hub.identity();
+        let (caller, quota, message) = match (principal, self.registration_quota) {
+            (Principal::Agent(_), _) => {
+                let caller = rate_limit::address_keys_caller(identity, peer);
+                (caller, self.address_quota, ADDRESS_REFUSED)
+            }
+            (Principal::Anonymous, Some(quota)) if is_registration => {
+                let caller = rate_limit::registration_caller(identity, peer);
+                (caller, quota, REGISTRATIONS_REFUSED)
+            }
+            (Principal::Anonymous | Principal::Operator(_), _) => return Ok(()),
+        };
+        let spent = rate_limit::spend_request(identity, caller, quota).await;
+        spent.map(drop).map_err(|error| Error {
+            message: message.to_owned(),
+            ..error
+        })
+    }
+
+    /// Takes one probe of the address.
+    pub async fn spend_probe(&self, peer: IpAddr) -> Result<(), Error> {
+        let identity = self.hub.identity();
+        let caller = rate_limit::probe_caller(identity, peer);
+        rate_limit::spend_request(identity, caller, self.probe_quota)
+            .await
+            .map(drop)
     }
 
     /// Fails when the budget is empty; takes nothing.
@@ -103,8 +152,8 @@ mod tests {
         let hub = Hub::open(chorus_hub::HubOptions::for_data_dir(dir.path()))
             .await
             .unwrap();
-        assert!(RateLimiter::per_minute(0, &hub).is_none());
-        let limiter = RateLimiter::per_minute(3, &hub).unwrap();
+        assert!(RateLimiter::per_minute(0, 10, &hub).is_none());
+        let limiter = RateLimiter::per_minute(3, 0, &hub).unwrap();
         assert_eq!(
             limiter.spend_request(CallerId::Operator(1)).await.unwrap(),
             RemainingBudget { quota: 3, left: 2 }

@@ -1,8 +1,9 @@
 //! Builds responses: wrapped JSON, bare JSON and plain text (TRN-38, R-13).
 
-use super::{api_error::ApiError, app_state::AppState};
+use super::{api_error::ApiError, app_state::AppState, query::QueryParams};
 use axum::{body::Body, response::Response};
 use chorus_wire::Error;
+use chorus_wire::list_page::ListPage;
 use chorus_wire::reply::{ReplyMetadata, SuccessReply};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -21,6 +22,25 @@ pub fn wrap_success<T>(state: &AppState, data: T) -> SuccessReply<T> {
         data,
         metadata: ReplyMetadata::stamped_at(state.hub.clock().now()),
     }
+}
+
+/// A wrapped page of a list; `metadata.next` is the cursor of the next one.
+pub fn wrap_page<T>(state: &AppState, page: ListPage<T>) -> SuccessReply<Vec<T>> {
+    let mut reply = wrap_success(state, page.rows);
+    reply.metadata.next = page.next;
+    reply
+}
+
+/// A bare page of a list: its `Link` header leads to the next one. `query` is that of the request.
+pub fn bare_page<T: Serialize>(value: &T, query: &QueryParams, next: Option<&str>) -> ApiResult {
+    let mut response = bare_json(StatusCode::OK, value)?;
+    if let Some(cursor) = next {
+        // Without a path, it holds under every prefix that a proxy puts before the hub's paths.
+        let link = format!("<?{}>; rel=\"next\"", query.encode_with("after", cursor));
+        let link = HeaderValue::try_from(link).map_err(Error::internal)?;
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(response)
 }
 
 /// The value itself as JSON, serialised once.

@@ -16,7 +16,7 @@ impl TrustedProxies {
         Self(trusted.to_vec())
     }
 
-    fn is_trusted(&self, ip: IpAddr) -> bool {
+    pub fn is_trusted(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(ip))
     }
 

@@ -1,5 +1,6 @@
 //! A socket that reports pending writes, gives up on a peer that reads nothing, and keeps back the parser's own refusals.
 
+use super::drain_rate::DrainRate;
 use chorus_wire::limits;
 use std::future::Future;
 use std::io;
@@ -14,11 +15,13 @@ use tokio::time::{Instant, Sleep};
 const MAX_REFUSAL_BYTES: usize = 256;
 const REQUEST_ID_NAME: &[u8] = b"\r\nx-request-id:";
 
-/// Sets `is_write_pending` while a write waits for the peer, and fails after `limits::REQUEST_DEADLINE` without progress.
+/// Sets `is_write_pending` while a write waits for the peer. Fails after `limits::REQUEST_DEADLINE` without progress, and
+/// when the peer takes an answer more slowly than `limits::ANSWER_DRAIN_RATE`.
 pub struct WatchedSocket<S> {
     socket: S,
     is_write_pending: Arc<AtomicBool>,
     write_deadline: Option<Pin<Box<Sleep>>>,
+    drain_rate: DrainRate,
     /// The status with which the HTTP parser refused a request. Its response has no body, so it is not written: the
     /// connection writes one in JSON instead.
     parser_refusal: Option<u16>,
@@ -30,6 +33,7 @@ impl<S> WatchedSocket<S> {
             socket,
             is_write_pending,
             write_deadline: None,
+            drain_rate: DrainRate::default(),
             parser_refusal: None,
         }
     }
@@ -57,13 +61,18 @@ impl<S> WatchedSocket<S> {
     ) -> Poll<io::Result<usize>> {
         self.is_write_pending
             .store(written.is_pending(), Ordering::Relaxed);
-        if written.is_ready() {
+        if let Poll::Ready(result) = &written {
             self.write_deadline = None;
+            self.drain_rate
+                .add_written(result.as_ref().copied().unwrap_or_default());
             return written;
         }
+        let drain_rate = &mut self.drain_rate;
         let write_deadline = self.write_deadline.get_or_insert_with(|| {
+            let now = Instant::now();
+            let deadline = drain_rate.deadline(now);
             Box::pin(tokio::time::sleep_until(
-                Instant::now() + limits::REQUEST_DEADLINE,
+                deadline.min(now + limits::REQUEST_DEADLINE),
             ))
         });
         ready!(write_deadline.as_mut().poll(cx));
@@ -133,7 +142,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
+        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        // The HTTP library flushes when it has nothing left to write.
+        if flushed.is_ready() {
+            self.drain_rate.finish();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

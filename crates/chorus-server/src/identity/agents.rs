@@ -3,7 +3,7 @@
 use crate::http::path_params::PathParam;
 use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, auth::MaybeAuth};
+use crate::http::{app_state::AppState, auth::MaybeAuth, directory_access::DirectoryAccess};
 use axum::extract::State;
 use chorus_hub::{lifecycle, lifecycle::DirectoryPage};
 use chorus_wire::reply::{AgentDeleted, AgentRecord, SuccessReply};
@@ -30,17 +30,16 @@ pub fn parse_page(query: &QueryParams) -> Result<DirectoryPage> {
 /// The records of all registered agents, ordered by registration. Only the agent itself and operators see `endpoint`.
 #[utoipa::path(get, path = "/agents", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
     params(("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default"),
-        ("after" = Option<String>, Query, description = "Continue after this agent_id")),
-    responses((status = 200, body = SuccessReply<Vec<AgentRecord>>, description = "The records."),
+        ("after" = Option<String>, Query, description = "Continue here: `metadata.next` of the page before, or an agent_id")),
+    responses((status = 200, body = SuccessReply<Vec<AgentRecord>>, description = "The records, at most 256 KiB of them. `metadata.next` is there when there are more."),
         (status = 404, description = "The agent in `after` is not registered.")))]
 async fn list_agents(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    DirectoryAccess(principal): DirectoryAccess,
     query: QueryParams,
 ) -> ApiResult {
-    let records =
-        lifecycle::list_agent_records(&principal, &state.hub, parse_page(&query)?).await?;
-    reply::wrapped_json(&state, StatusCode::OK, records)
+    let page = lifecycle::list_agent_records(&principal, &state.hub, parse_page(&query)?).await?;
+    reply::bare_json(StatusCode::OK, &reply::wrap_page(&state, page))
 }
 
 /// Get one agent
@@ -52,7 +51,7 @@ async fn list_agents(
         (status = 404, description = "No agent of that name is registered.")))]
 async fn get_agent(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    DirectoryAccess(principal): DirectoryAccess,
     PathParam(id): PathParam,
 ) -> ApiResult {
     reply::wrapped_json(

@@ -20,7 +20,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(get, path = "/invite/{id}", tag = "identity",
     params(("id" = String, Path, description = "The agent: its address, short name, UUID or handle")),
     responses((status = 200, description = "How to reach the agent.", content(
-        (SuccessReply<InviteCard> = "application/json"), (String = "text/html")))))]
+        (SuccessReply<InviteCard> = "application/json"), (String = "text/html"))),
+        (status = 404, description = "The path is not a name that an agent could have.")))]
 async fn get_invite_page(
     State(state): State<AppState>,
     headers: HeaderMap,

@@ -1,7 +1,7 @@
 //! `GET /reputation/{agent}`: an agent's score and the jobs behind it (R-63, lesson 14).
 
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, auth::MaybeAuth, path_params::PathParam};
+use crate::http::{app_state::AppState, directory_access::DirectoryAccess, path_params::PathParam};
 use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::reputation::ReputationReport;
@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         (status = 404, description = "No agent of that name is registered.")))]
 async fn get_reputation(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    DirectoryAccess(principal): DirectoryAccess,
     PathParam(agent): PathParam,
 ) -> ApiResult {
     reply::bare_json(

@@ -1,6 +1,7 @@
 //! `/skills`: the skills on offer, and offering or withdrawing one (lesson 14).
 
-use crate::http::auth::{MaybeAuth, RequireKey};
+use crate::http::auth::RequireKey;
+use crate::http::directory_access::DirectoryAccess;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
     app_state::AppState, body::JsonBytes, path_params::PathParam, query::QueryParams,
@@ -25,21 +26,19 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// For each skill, how many agents offer it and the lowest price.
 #[utoipa::path(get, path = "/skills", tag = "market", security((), ("agent_key" = []), ("operator_key" = [])),
     params(("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default"),
-        ("after" = Option<String>, Query, description = "Continue after this skill_name")),
-    responses((status = 200, body = SkillCatalogue, description = "The skills.")))]
+        ("after" = Option<String>, Query, description = "Continue here: the `after` of the `Link` header of the page before, or a skill_name")),
+    responses((status = 200, body = SkillCatalogue, description = "The skills, at most 256 KiB of them. When there are more, a `Link` header with `rel=\"next\"` leads to them.")))]
 async fn list_skills(
     State(state): State<AppState>,
-    MaybeAuth(principal): MaybeAuth,
+    DirectoryAccess(principal): DirectoryAccess,
     query: QueryParams,
 ) -> ApiResult {
     let limit = query.page_limit(limits::DIRECTORY_PAGE)?;
     let after = query
         .get_single("after")?
         .map(|name| name.replace('\0', ""));
-    reply::bare_json(
-        StatusCode::OK,
-        &skills::list_skills(&principal, &state.hub, after, limit).await?,
-    )
+    let (catalogue, next) = skills::list_skills(&principal, &state.hub, after, limit).await?;
+    reply::bare_page(&catalogue, &query, next.as_deref())
 }
 
 /// Offer a skill

@@ -72,7 +72,8 @@ pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceRes
             uri,
             &lifecycle::list_directory(&call.principal, &call.state.hub, page)
                 .await
-                .map_err(|e| read_error(uri, e))?,
+                .map_err(|e| read_error(uri, e))?
+                .rows,
         )?
     } else if uri == FRAMES_URI {
         ResourceContents::text(call.state.frame_capabilities.get(), uri)

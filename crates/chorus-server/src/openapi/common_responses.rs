@@ -95,7 +95,7 @@ const COMMON_RESPONSES: [CommonResponse; 12] = [
         status: "429",
         name: "TooManyRequests",
         description: "Too many requests. `Retry-After` says how many seconds to wait.",
-        applies: |traits| traits.is_rate_limited,
+        applies: |_| true,
     },
     CommonResponse {
         status: "431",

@@ -1,8 +1,11 @@
 //! `GET /metrics`: counts and times in Prometheus text form.
 
-use crate::http::{app_state::AppState, reply, request_metrics};
-use axum::response::Response;
-use http::StatusCode;
+use crate::http::reply::{self, ApiResult};
+use crate::http::{admission, app_state::AppState, auth, directory_access, request_metrics};
+use axum::extract::State;
+use chorus_hub::Principal;
+use http::{StatusCode, request::Parts};
+use std::net::IpAddr;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -11,13 +14,31 @@ pub fn routes() -> OpenApiRouter<AppState> {
 
 /// Get metrics
 ///
-/// Counts and times in the text format of Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "ops",
+/// Counts and times in the text format of Prometheus. A hub that requires invites answers clients at private addresses and
+/// operators.
+#[utoipa::path(get, path = "/metrics", tag = "ops", security((), ("operator_key" = [])),
     responses((status = 200, content_type = "text/plain", body = String, description = "The metrics.")))]
-async fn get_metrics() -> Response {
-    reply::text_response(
+async fn get_metrics(State(state): State<AppState>, parts: Parts) -> ApiResult {
+    if !is_private_address(admission::client_address(&parts.extensions)) {
+        let auth = auth::authenticate_request(&state, &parts.headers).await;
+        match auth.0 {
+            Ok(Principal::Operator(_)) => {}
+            Ok(Principal::Agent(_) | Principal::Anonymous) | Err(_) => {
+                directory_access::check_open_directory(&state).await?;
+            }
+        }
+    }
+    Ok(reply::text_response(
         StatusCode::OK,
         "text/plain; version=0.0.4; charset=utf-8",
         request_metrics::render_metrics(),
-    )
+    ))
+}
+
+/// Whether a client is on this machine or in a private network, where scrapers are.
+fn is_private_address(client: IpAddr) -> bool {
+    match client.to_canonical() {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
 }

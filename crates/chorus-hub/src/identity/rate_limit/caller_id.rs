@@ -18,9 +18,34 @@ pub enum CallerId {
     Network(IpAddr),
     /// Wrong keys from an address, or a network: each cost a look-up.
     Guesses(IpAddr),
+    /// All agents' keys that an address uses, together.
+    AddressKeys(IpAddr),
+    /// Registrations without a key.
+    Registrations(IpAddr),
+    /// Probes of the hub's health and metrics.
+    Probes(IpAddr),
+    /// What members by connection string do in the channels of this owner. Apart from the owner's own requests, so that a
+    /// member cannot lock the owner out.
+    OwnedMembers(AgentId),
 }
 
 impl CallerId {
+    /// The minutes whose requests may come at once: two for registrations, so that a team can join together.
+    pub(super) fn burst_minutes(self) -> u32 {
+        match self {
+            Self::Registrations(_) => 2,
+            Self::Agent(_)
+            | Self::Operator(_)
+            | Self::Connection(_)
+            | Self::Address(_)
+            | Self::Network(_)
+            | Self::Guesses(_)
+            | Self::AddressKeys(_)
+            | Self::Probes(_)
+            | Self::OwnedMembers(_) => 1,
+        }
+    }
+
     /// A hash that every hub computes alike, evenly distributed.
     pub(crate) fn stable_hash(self) -> u64 {
         let ip_bits = |ip: IpAddr| match ip {
@@ -34,6 +59,10 @@ impl CallerId {
             Self::Address(ip) => (4, ip_bits(ip)),
             Self::Network(ip) => (5, ip_bits(ip)),
             Self::Guesses(ip) => (6, ip_bits(ip)),
+            Self::AddressKeys(ip) => (7, ip_bits(ip)),
+            Self::Registrations(ip) => (8, ip_bits(ip)),
+            Self::Probes(ip) => (9, ip_bits(ip)),
+            Self::OwnedMembers(id) => (10, u128::from(id.0 as u64)),
         };
         mix_bits(mix_bits(kind ^ (value >> 64) as u64) ^ value as u64)
     }
@@ -59,13 +88,17 @@ mod tests {
             CallerId::Connection(SubjectId(7)),
             CallerId::Address(ip),
             CallerId::Network(ip),
+            CallerId::AddressKeys(ip),
+            CallerId::Registrations(ip),
+            CallerId::Probes(ip),
+            CallerId::OwnedMembers(AgentId(7)),
         ];
         let marks: std::collections::HashSet<u64> = all
             .into_iter()
             .chain([CallerId::Guesses(ip)])
             .map(CallerId::stable_hash)
             .collect();
-        assert_eq!(marks.len(), 6);
+        assert_eq!(marks.len(), 10);
         // As another build of another hub has it: hubs of two versions agree on who decides.
         assert_eq!(
             CallerId::Agent(AgentId(7)).stable_hash(),

@@ -12,6 +12,7 @@ const MAX_OWNERS_ASKED: usize = 2;
 /// Takes one request from the caller's budget. Returns how many are left; the error says when there will be one.
 pub async fn spend_request(identity: &Identity, caller: CallerId, quota: RateQuota) -> Result<u32> {
     let BudgetDecision { granted, debt } = decide_request(identity, caller, quota, true).await;
+    let quota = quota.with_burst_of(caller);
     if granted {
         Ok(quota.remaining_requests(debt))
     } else {
@@ -40,6 +41,7 @@ async fn decide_request(
     quota: RateQuota,
     takes_one: bool,
 ) -> BudgetDecision {
+    let quota = quota.with_burst_of(caller);
     let budgets = identity.rate_budgets();
     let wanted_quota = takes_one.then_some(quota);
     let Some(authority) = identity.peers.as_ref().map(|peers| &peers.budgets) else {

@@ -1,5 +1,6 @@
 //! One caller's token bucket. Its whole state is the time at which it will be full, so hubs exchange it as one number.
 
+use super::CallerId;
 use chorus_wire::{Error, ErrorCode};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -11,18 +12,32 @@ const MAX_DEBT_NANOS: u64 = MINUTE_NANOS + MINUTE_NANOS / 4;
 /// Quotas up to this one are always decided by one hub: of so few requests, none may be granted twice.
 const SMALL_QUOTA: u32 = 64;
 
-/// Requests per minute; all of them may come at once.
+/// Requests per minute, and how many minutes of them may come at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateQuota(NonZeroU32);
+pub struct RateQuota {
+    requests: NonZeroU32,
+    burst_minutes: u32,
+}
 
 impl RateQuota {
     /// `None` for 0, which means no limit.
     pub fn per_minute(requests: u32) -> Option<Self> {
-        NonZeroU32::new(requests).map(Self)
+        NonZeroU32::new(requests).map(|requests| Self {
+            requests,
+            burst_minutes: 1,
+        })
+    }
+
+    /// The same with the burst that this kind of caller may make.
+    pub(super) fn with_burst_of(self, caller: CallerId) -> Self {
+        Self {
+            burst_minutes: caller.burst_minutes(),
+            ..self
+        }
     }
 
     pub const fn requests_per_minute(self) -> u32 {
-        self.0.get()
+        self.requests.get()
     }
 
     /// The time after which a spent request is refilled, in nanoseconds.
@@ -32,7 +47,7 @@ impl RateQuota {
 
     /// The time in which an empty bucket fills.
     fn refill_nanos(self) -> u64 {
-        self.request_nanos() * u64::from(self.requests_per_minute())
+        self.request_nanos() * u64::from(self.requests_per_minute() * self.burst_minutes)
     }
 
     /// Whole requests that are left at this debt.
@@ -68,11 +83,24 @@ pub(super) struct TokenBucket {
     full_at: u64,
     /// Spent here and not reported to another hub.
     unsynced: u64,
+    /// Debt beyond that of one minute's burst.
+    burst_debt: u64,
     /// It is in its shard's list of unsynced callers.
     pub is_listed: bool,
 }
 
 impl TokenBucket {
+    pub fn for_caller(caller: CallerId) -> Self {
+        Self {
+            burst_debt: u64::from(caller.burst_minutes() - 1) * MINUTE_NANOS,
+            ..Self::default()
+        }
+    }
+
+    fn max_debt(&self) -> u64 {
+        MAX_DEBT_NANOS + self.burst_debt
+    }
+
     pub fn debt_at(&self, now: u64) -> u64 {
         self.full_at.saturating_sub(now)
     }
@@ -106,7 +134,7 @@ impl TokenBucket {
 
     /// The debt is at least this much.
     pub fn raise_debt_to(&mut self, debt: u64, now: u64) {
-        self.full_at = self.full_at.max(now + debt.min(MAX_DEBT_NANOS));
+        self.full_at = self.full_at.max(now + debt.min(self.max_debt()));
     }
 
     /// The deciding hub reports this debt, which does not include what is unsynced here. Applying it twice changes nothing.
@@ -116,7 +144,7 @@ impl TokenBucket {
 
     /// Adds to what other hubs have not been told.
     pub fn add_unsynced(&mut self, spent: u64) {
-        self.unsynced = self.unsynced.saturating_add(spent).min(MAX_DEBT_NANOS);
+        self.unsynced = self.unsynced.saturating_add(spent).min(self.max_debt());
     }
 
     /// What other hubs have not been told; it is being reported now.

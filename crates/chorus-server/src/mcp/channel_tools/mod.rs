@@ -8,7 +8,7 @@ use super::endpoint::{serve_message, unauthorized_response};
 use super::tool::{self, ToolDefinition};
 use crate::http::path_params::PathParam;
 use crate::http::reply::ApiResult;
-use crate::http::{admission, app_state::AppState, auth, rate_limit::CallerId};
+use crate::http::{admission, app_state::AppState, auth};
 use axum::extract::{Request, State};
 use chorus_hub::Hub;
 use chorus_hub::channel::tools::ToolToken;
@@ -40,20 +40,19 @@ async fn call_channel_tools(
 ) -> ApiResult {
     let (parts, content) = request.into_parts();
     let path = format!("/mcp/{channel}");
+    admission::check_guesses_left(&state, &parts).await?;
     let opened = match auth::parse_bearer(&parts.headers) {
         Ok(Some(token)) => ToolToken::open(&state.hub, &channel, token).await,
         Ok(None) | Err(_) => Err(ErrorCode::Unauthorized.into()),
     };
     let actor = match opened {
         Err(error) if error.code == ErrorCode::Unauthorized => {
-            admission::spend_address_budget(&state, &parts).await?;
+            admission::charge_wrong_secret(&state, &parts).await?;
             return Ok(unauthorized_response(&state, &path, error));
         }
         opened => opened?,
     };
-    let budget =
-        admission::spend_caller_budget(&state, CallerId::Connection(actor.member_id().into()))
-            .await?;
+    let budget = admission::spend_caller_budget(&state, actor.budget_caller()).await?;
     let handler = ChannelToolServer(ChannelToolCall {
         hub: state.hub.clone(),
         actor,

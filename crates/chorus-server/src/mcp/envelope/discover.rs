@@ -58,11 +58,9 @@ async fn discover_agents(
         after: args.after,
     };
     let found = lifecycle::list_directory(&call.principal, &call.state.hub, page).await;
-    let mut agents = found.map_err(|error| ToolError::from(error).about_field("after"))?;
-    let mut next_after = agents
-        .last()
-        .filter(|_| agents.len() == limit)
-        .map(|row| row.agent_id.clone());
+    let page = found.map_err(|error| ToolError::from(error).about_field("after"))?;
+    let mut agents = page.rows;
+    let mut next_after = page.next;
     agents.retain(|row| {
         let matches_culture = |wanted: &String| {
             row.culture

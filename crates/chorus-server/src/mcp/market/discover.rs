@@ -58,7 +58,8 @@ async fn discover_skills(
             .transpose()?,
         limit: args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
     };
-    let mut found = market::discover_agents(&call.principal, &call.state.hub, search).await?;
+    let page = market::discover_agents(&call.principal, &call.state.hub, search, 0).await?;
+    let mut found = page.results;
     fit_page::keep_first_fitting(&mut found.agents);
     Ok(ToolOutput::new(
         format!("{} of {} agents", found.agents.len(), found.total),

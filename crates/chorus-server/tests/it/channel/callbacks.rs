@@ -188,9 +188,10 @@ story!(
                 .await
                 .refused(413, "ERR_TOO_LARGE");
         }
+        //
         post_body(&hub, &delivery, "text/plain", "hello")
             .await
-            .refused(400, "ERR_VALIDATION");
+            .refused(415, "ERR_UNSUPPORTED_MEDIA_TYPE");
         assert_eq!(room.history().await.len(), before);
     }
 );
@@ -405,10 +406,10 @@ story!(
 );
 
 story!(
-    members_at_one_address_have_budgets_of_their_own,
+    members_by_connection_string_share_one_budget_of_the_owner,
     with(|set| set.rate_limit = 40),
     |hub| async {
-        // Failure 24: the secret in the path says whose request it is, not the address it comes from
+        // channels and members are free, so they must not multiply a budget
         let room = OwnedChannel::create(&hub, "alice").await;
         let (mut oak, mut elm) = (
             RemoteMember::accepting(&hub).await,
@@ -419,14 +420,71 @@ story!(
         room.post_message("hello").await;
         let (to_oak, to_elm) = (oak.next_delivery().await, elm.next_delivery().await);
         let event = json!({"type": "status", "status": "busy"});
-        for _ in 0..40 {
+        for _ in 0..20 {
             assert_eq!(oak.post_event(&to_oak, &event).await.status, 200);
+            assert_eq!(elm.post_event(&to_elm, &event).await.status, 200);
+        }
+        for (member, delivery) in [(&oak, &to_oak), (&elm, &to_elm)] {
+            member
+                .post_event(delivery, &event)
+                .await
+                .refused(429, "ERR_RATE_LIMITED");
+        }
+        // The owner is not locked out of its own channel.
+        room.post_message("less, please").await;
+    }
+);
+
+story!(
+    an_agent_has_one_budget_in_all_its_channels,
+    with(|set| set.rate_limit = 20),
+    |hub| async {
+        //
+        let bob = hub.agent("bob").await;
+        let mut inbox = bob.inbox().await;
+        let mut callbacks = Vec::new();
+        for owner in ["alice", "carol"] {
+            let room = OwnedChannel::create(&hub, owner).await;
+            room.add_agent(&bob).await;
+            room.post_message("@bob hello").await;
+            let delivery = inbox.next("channel").await.data;
+            callbacks.push(delivery["callback"].as_str().unwrap().to_owned());
+        }
+        let event = json!({"type": "status", "status": "busy"});
+        let post = async |url: &str| Answer::of(hub.http.post(url).json(&event)).await;
+        let mut answered = 0;
+        for _ in 0..20 {
+            for callback in &callbacks {
+                answered += usize::from(post(callback).await.status == 200);
+            }
+        }
+        assert!((15..=20).contains(&answered), "{answered}");
+        bob.get("/agent/messages")
+            .await
+            .refused(429, "ERR_RATE_LIMITED");
+    }
+);
+
+story!(
+    guessed_callbacks_are_refused_without_a_lookup,
+    with(|set| set.rate_limit = 10),
+    |hub| async {
+        // D-20: a valid callback from the guessing address is refused too, which shows that none is looked up
+        let room = OwnedChannel::create(&hub, "alice").await;
+        let mut oak = RemoteMember::accepting(&hub).await;
+        room.add_remote("oak", &oak.url()).await;
+        room.post_message("hello").await;
+        let to_oak = oak.next_delivery().await;
+        let event = json!({"type": "status", "status": "busy"});
+        for number in 0..20 {
+            let path = format!("/channels/ch_none/inbox/tok_{number:032}");
+            let status = hub.anonymous().post(&path, &event).await.status;
+            assert!(matches!(status, 404 | 429), "{status}");
         }
         oak.post_event(&to_oak, &event)
             .await
             .refused(429, "ERR_RATE_LIMITED");
-        for _ in 0..40 {
-            assert_eq!(elm.post_event(&to_elm, &event).await.status, 200);
-        }
+        hub.advance(Duration::from_secs(60));
+        assert_eq!(oak.post_event(&to_oak, &event).await.status, 200);
     }
 );

@@ -15,6 +15,24 @@ async fn asked(hub: &Hub) -> (u16, String, String) {
 }
 
 single_hub_story!(
+    one_address_has_no_more_connections_than_it_may,
+    with(|set| set.max_connections_per_address = Some(PLACES)),
+    |hub| async {
+        //
+        let mut silent = Vec::new();
+        while silent.len() < PLACES {
+            silent.push(TcpStream::connect(hub.addr()).await.unwrap());
+        }
+        let (status, head, body) = asked(&hub).await;
+        assert_eq!(status, 503, "{head}");
+        is_failure(&body, "ERR_UNAVAILABLE");
+        assert!(body.contains("this address"), "{body}");
+        drop(silent);
+        eventually("a place is free again", async || asked(&hub).await.0 == 200).await;
+    }
+);
+
+single_hub_story!(
     a_connection_beyond_the_limit_is_told_to_come_back,
     with(|set| set.max_connections = PLACES),
     |hub| async {

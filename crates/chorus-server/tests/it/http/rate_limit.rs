@@ -1,6 +1,7 @@
 //! The rate limit of one caller, and its independence from other callers.
 
 use crate::support::actors::{Answer, Caller};
+use serde_json::json;
 
 /// Asks until refused; the refusal.
 async fn exhaust(who: &Caller, path: &str) -> Answer {
@@ -146,6 +147,91 @@ story!(
             refusal.header("retry-after").parse().unwrap(),
         ));
         unseen.get("/agent/messages").await.data(200);
+    }
+);
+
+story!(
+    keys_do_not_multiply_the_budget_of_an_address,
+    with(|set| {
+        set.rate_limit = 10;
+        set.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    }),
+    |hub| async {
+        // four times a key's budget over all keys of an address
+        let mut agents = Vec::new();
+        for number in 0..6 {
+            agents.push(hub.agent(&format!("agent-{number}")).await);
+        }
+        let mut answered = 0;
+        for agent in &agents {
+            for _ in 0..10 {
+                let request = agent
+                    .request("GET", "/agent/messages")
+                    .header("x-forwarded-for", "203.0.113.5");
+                let answer = Answer::of(request).await;
+                match answer.status {
+                    200 => answered += 1,
+                    429 => assert!(!answer.header("retry-after").is_empty()),
+                    _ => panic!("{answer:?}"),
+                }
+            }
+        }
+        assert_eq!(answered, 40);
+        // Another address is not concerned, and neither is an operator at this one.
+        let elsewhere = agents[5]
+            .request("GET", "/agents")
+            .header("x-forwarded-for", "203.0.113.6");
+        assert_eq!(Answer::of(elsewhere).await.status, 429, "its own budget");
+        let operator = hub.operator();
+        let request = operator
+            .request("GET", "/activity")
+            .header("x-forwarded-for", "203.0.113.5");
+        Answer::of(request).await.data(200);
+    }
+);
+
+story!(
+    registrations_without_a_key_have_a_small_budget,
+    with(|set| {
+        set.rate_limit = 600;
+        set.register_rate = 3;
+    }),
+    |hub| async {
+        // 3 a minute, and 6 at once
+        let alice = hub.agent("alice").await;
+        for number in 1..6 {
+            hub.agent(&format!("agent-{number}")).await;
+        }
+        let refusal = hub.anonymous().register("late@chorus").await;
+        refusal.refused(429, "ERR_RATE_LIMITED");
+        assert_eq!(refusal.header("retry-after"), "20");
+        // Everything else goes on, also an update with the key.
+        hub.anonymous().get("/agents").await.data(200);
+        let update = crate::support::actors::registration("alice@chorus");
+        alice.post("/register", &update).await.data(200);
+        let by_operator = json!({"agent_id": "made@chorus", "endpoint": "http://127.0.0.1:9/"});
+        hub.operator().post("/agents", &by_operator).await.data(201);
+        hub.advance(std::time::Duration::from_secs(20));
+        hub.agent("late").await;
+        hub.anonymous()
+            .register("later@chorus")
+            .await
+            .refused(429, "ERR_RATE_LIMITED");
+    }
+);
+
+story!(
+    probes_have_a_generous_budget_of_their_own,
+    with(|set| set.rate_limit = 4),
+    |hub| async {
+        exhaust(&hub.anonymous(), "/agents").await;
+        for _ in 0..40 {
+            hub.anonymous().get("/health").await.data(200);
+        }
+        hub.anonymous()
+            .get("/ready")
+            .await
+            .refused(429, "ERR_RATE_LIMITED");
     }
 );
 

@@ -170,3 +170,22 @@ story!(a_body_needs_its_type, |hub| async {
         .await
         .data(201);
 });
+
+memory_story!(
+    a_hub_behind_https_tells_browsers_to_stay_there,
+    with(|set| set.public_url = Some("https://hub.example.com".into())),
+    |hub| async {
+        let header = "strict-transport-security";
+        let public = ask(
+            &hub.anonymous(),
+            "GET",
+            "/health",
+            &[("host", "hub.example.com")],
+        )
+        .await;
+        assert_eq!(public.header(header), "max-age=31536000");
+        // Other programs of a developer share the name.
+        let local = ask(&hub.anonymous(), "GET", "/health", &[("host", "localhost")]).await;
+        assert_eq!((local.status, local.header(header)), (200, ""));
+    }
+);

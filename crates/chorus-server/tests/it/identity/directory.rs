@@ -1,6 +1,6 @@
 //! The directory of agents and their public records, and what those leave out.
 
-use crate::support::actors::rows;
+use crate::support::actors::{Answer, Caller, rows};
 use crate::support::hub::eventually;
 use serde_json::{Value, json};
 
@@ -150,3 +150,135 @@ story!(a_long_directory_comes_in_pages, |hub| async {
         );
     }
 });
+
+/// An agent whose card has nearly the largest size.
+fn large_card(number: usize) -> serde_json::Value {
+    let language = |n: usize| format!("en-x-{n:08}{}", "-aaaaaaaa".repeat(5));
+    json!({"agent_card": {
+        "card_version": "0.3",
+        "user_culture": "en",
+        "supported_languages": (0..64).map(language).collect::<Vec<_>>(),
+        "about": format!("{number}{}", "x".repeat(3_800)),
+    }})
+}
+
+/// The `after` of the link to the next page.
+fn linked_cursor(answer: &Answer) -> Option<String> {
+    let link = answer.header("link");
+    let target = link.strip_prefix("<?")?.strip_suffix(">; rel=\"next\"")?;
+    let cursor = target
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("after="));
+    Some(cursor.expect("an after").to_owned())
+}
+
+story!(
+    a_page_of_large_cards_ends_at_its_bytes_and_the_next_one_continues,
+    |hub| async {
+        //
+        let mut all = Vec::new();
+        for number in 0..90 {
+            let id = format!("large-{number:03}@chorus");
+            all.push(hub.agent_with(&id, &large_card(number)).await);
+        }
+        let names: Vec<String> = all.iter().map(|agent| agent.id.clone()).collect();
+        for path in ["/agents?", "/discover?", "/discover?format=envelope&"] {
+            let is_bare = path == "/discover?";
+            let mut seen: Vec<String> = Vec::new();
+            let mut pages = 0;
+            let mut next = Some(String::new());
+            while let Some(after) = next {
+                let answer = hub
+                    .anonymous()
+                    .get(&format!("{path}limit=500{after}"))
+                    .await;
+                assert!(answer.text.len() < 257 * 1024, "{}", answer.text.len());
+                let cursor = if is_bare {
+                    linked_cursor(&answer)
+                } else {
+                    assert_eq!(answer.header("link"), "");
+                    let next = &answer.json()["metadata"]["next"];
+                    next.as_str().map(str::to_owned)
+                };
+                let body = answer.json();
+                let list = if is_bare { body } else { body["data"].clone() };
+                let ids = rows(list);
+                seen.extend(
+                    ids.iter()
+                        .map(|row| row["agent_id"].as_str().unwrap().to_owned()),
+                );
+                next = cursor.map(|cursor| format!("&after={cursor}"));
+                pages += 1;
+            }
+            assert_eq!(seen, names, "{path}");
+            assert!(pages >= 2, "{path}: {pages}");
+        }
+        // The cursor stands when the agent before it is gone.
+        let first = hub.anonymous().get("/agents?limit=2").await.json();
+        let cursor = first["metadata"]["next"].as_str().unwrap().to_owned();
+        all[1]
+            .delete(&format!("/agents/{}", all[1].id))
+            .await
+            .data(200);
+        let second = hub
+            .anonymous()
+            .get(&format!("/agents?limit=1&after={cursor}"))
+            .await
+            .data(200);
+        assert_eq!(second[0]["agent_id"], json!(all[2].id));
+        let last = hub
+            .anonymous()
+            .get(&format!("/agents?after={}", all[88].id))
+            .await;
+        assert_eq!(last.json()["metadata"].get("next"), None, "{last:?}");
+    }
+);
+
+story!(a_closed_hub_shows_its_directory_to_keys_only, |hub| async {
+    let alice = hub.agent("alice").await;
+    let paths = [
+        "/agents",
+        "/agents/alice",
+        "/discover",
+        "/discover?min_reputation=0",
+        "/skills",
+        "/economy",
+        "/reputation/alice",
+    ];
+    let statuses = async |who: &Caller| {
+        let mut statuses = Vec::new();
+        for path in paths {
+            statuses.push(who.get(path).await.status);
+        }
+        statuses
+    };
+    assert_eq!(statuses(&hub.anonymous()).await, [200; 7]);
+    hub.operator().invite(&json!({"label": "closed"})).await;
+    assert_eq!(statuses(&hub.anonymous()).await, [401; 7]);
+    assert_eq!(statuses(&alice).await, [200; 7]);
+    assert_eq!(statuses(&hub.operator()).await, [200; 7]);
+    // Health says nothing about agents, and scrapers of this machine need no key.
+    hub.anonymous().get("/health").await.data(200);
+    assert_eq!(hub.anonymous().get("/metrics").await.status, 200);
+});
+
+sqlite_story!(
+    a_closed_hub_shows_its_metrics_to_private_addresses_and_operators,
+    with(|set| set.trusted_proxies = vec!["127.0.0.1".parse().unwrap()]),
+    |hub| async {
+        let scrape = async |who: &Caller, client: &str| {
+            let request = who
+                .request("GET", "/metrics")
+                .header("x-forwarded-for", client);
+            Answer::of(request).await.status
+        };
+        assert_eq!(scrape(&hub.anonymous(), "203.0.113.7").await, 200);
+        hub.operator().invite(&json!({"label": "closed"})).await;
+        assert_eq!(scrape(&hub.anonymous(), "203.0.113.7").await, 401);
+        assert_eq!(scrape(&hub.anonymous(), "2001:db8::1").await, 401);
+        for client in ["10.1.2.3", "192.168.7.7", "fd00::1", "127.0.0.1"] {
+            assert_eq!(scrape(&hub.anonymous(), client).await, 200, "{client}");
+        }
+        assert_eq!(scrape(&hub.operator(), "203.0.113.7").await, 200);
+    }
+);

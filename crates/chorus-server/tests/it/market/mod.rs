@@ -8,4 +8,5 @@ mod ledger;
 mod owners;
 mod reputation;
 mod retention;
+mod skill_pages;
 mod skills;

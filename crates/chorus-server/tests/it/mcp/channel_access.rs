@@ -218,29 +218,32 @@ story!(
 );
 
 story!(
-    a_token_has_a_budget_of_its_own,
-    with(|set| set.rate_limit = 5),
+    a_token_spends_the_budget_of_its_agent,
+    with(|set| set.rate_limit = 8),
     |hub| async {
-        let (_alice, _bob, _path, delivery) = delivered(&hub, "busy").await;
+        let (_alice, bob, _path, delivery) = delivered(&hub, "busy").await;
         let host = McpHost::for_delivery(&hub, &delivery).await;
-        for _ in 0..4 {
-            host.call("get_roster", json!({})).await.data();
+        let mut statuses = Vec::new();
+        for _ in 0..8 {
+            statuses.push(host.ask("tools/list", json!({})).await.status);
         }
-        let spent = host.ask("tools/list", json!({})).await;
-        spent.refused(429, "ERR_RATE_LIMITED");
+        assert_eq!((statuses[0], statuses[7]), (200, 429), "{statuses:?}");
+        bob.get("/agent/messages")
+            .await
+            .refused(429, "ERR_RATE_LIMITED");
         // Other clients at this address keep their budget; a wrong token is counted there.
         let stranger = hub
             .anonymous()
             .with_key("mcp_00000000000000000000000000000000");
         let guess = McpHost::new(&stranger, "/mcp/ch_none", Revision::Stateless);
         let mut answers = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..7 {
             answers.push(guess.ask("tools/list", json!({})).await.status);
         }
         assert_eq!(
             answers,
-            [401, 401, 401, 429],
-            "two registrations and three guesses"
+            [401, 401, 401, 401, 401, 401, 429],
+            "two registrations and six guesses"
         );
     }
 );

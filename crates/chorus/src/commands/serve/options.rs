@@ -101,10 +101,18 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", env = "CHORUS_RATE_LIMIT")]
     #[serde(alias = "rate_limit")]
     rate_limit: Option<u32>,
+    /// Registrations without a key per address and minute, 0 for no limit [default: 10]; twice as many may come at once
+    #[arg(long, value_name = "N", env = "CHORUS_REGISTER_RATE")]
+    #[serde(alias = "register_rate")]
+    register_rate: Option<u32>,
     /// Max open connections, including streams [default: 65536, or fewer if the limit of open files is lower]
     #[arg(long, value_name = "N", env = "CHORUS_MAX_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(alias = "max_connections")]
     max_connections: Option<u32>,
+    /// Max open connections of one address [default: a quarter of --max-connections, and no limit for loopback]
+    #[arg(long, value_name = "N", env = "CHORUS_MAX_CONNECTIONS_PER_ADDRESS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[serde(alias = "max_connections_per_address")]
+    max_connections_per_address: Option<u32>,
     /// How long messages and activity are kept, such as 90d [default: for ever]
     #[arg(long, value_name = "TIME", env = "CHORUS_RETAIN")]
     retain: Option<ConfigDuration>,
@@ -221,7 +229,11 @@ impl ServeOptions {
                 self.operator_keys
             },
             rate_limit: self.rate_limit.or(other.rate_limit),
+            register_rate: self.register_rate.or(other.register_rate),
             max_connections: self.max_connections.or(other.max_connections),
+            max_connections_per_address: self
+                .max_connections_per_address
+                .or(other.max_connections_per_address),
             retain: self.retain.or(other.retain),
             max_agents: self.max_agents.or(other.max_agents),
             webhook_timeout: self.webhook_timeout.or(other.webhook_timeout),
@@ -247,6 +259,9 @@ impl ServeOptions {
         settings.max_connections = self
             .max_connections
             .map_or(settings.max_connections, |max| max as usize);
+        settings.register_rate = self.register_rate.unwrap_or(settings.register_rate);
+        settings.max_connections_per_address =
+            self.max_connections_per_address.map(|max| max as usize);
         settings.public_url = self.public_url.map(check_public_url).transpose()?;
         settings.tls = require_both(
             self.tls_cert,

@@ -1,0 +1,169 @@
+//! Bounds the memory of large answers that clients have not taken yet, in total and per address.
+
+use super::api_error::ApiError;
+use axum::body::{Body, HttpBody};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use chorus_wire::Error;
+use hyper::body::{Frame, SizeHint};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+/// Answers up to this size are not counted: the kernel's send buffer takes them at once.
+const COUNTED_FROM_BYTES: u64 = 64 * 1024;
+/// Max bytes of all large answers: a thousand pages of 256 KiB. Another one is 503.
+const ALL_ANSWERS_BYTES: u64 = 256 * 1024 * 1024;
+/// Max bytes of those of one address, so that one client leaves room for others.
+const ADDRESS_ANSWERS_BYTES: u64 = ALL_ANSWERS_BYTES / 4;
+
+#[derive(Default)]
+struct AnswerBytes {
+    total: u64,
+    by_address: HashMap<IpAddr, u64>,
+}
+
+/// The bytes of large answers under way.
+#[derive(Clone, Default)]
+pub struct LargeAnswers(Arc<Mutex<AnswerBytes>>);
+
+impl LargeAnswers {
+    fn lock_bytes(&self) -> MutexGuard<'_, AnswerBytes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The response, counted until its bytes are written, or a 503 when there is no memory for it.
+    pub fn hold_response(&self, client: IpAddr, response: Response) -> Response {
+        let bytes = response.body().size_hint().lower();
+        if bytes <= COUNTED_FROM_BYTES {
+            return response;
+        }
+        match self.reserve(client, bytes) {
+            Some(reservation) => response.map(|body| {
+                let reservation = Arc::new(reservation);
+                Body::new(HeldBody { body, reservation })
+            }),
+            None => ApiError::from(Error::unavailable(
+                "too many large answers wait for their clients",
+            ))
+            .into_response(),
+        }
+    }
+
+    fn reserve(&self, address: IpAddr, bytes: u64) -> Option<AnswerReservation> {
+        let mut held = self.lock_bytes();
+        let of_address = held.by_address.get(&address).copied().unwrap_or_default();
+        // One answer always fits, however large it is.
+        let fits = |used: u64, max: u64| used == 0 || used + bytes <= max;
+        if !fits(held.total, ALL_ANSWERS_BYTES) || !fits(of_address, ADDRESS_ANSWERS_BYTES) {
+            return None;
+        }
+        held.total += bytes;
+        held.by_address.insert(address, of_address + bytes);
+        drop(held);
+        Some(AnswerReservation {
+            answers: self.clone(),
+            address,
+            bytes,
+        })
+    }
+}
+
+/// The memory of one answer; dropping it gives the memory back.
+struct AnswerReservation {
+    answers: LargeAnswers,
+    address: IpAddr,
+    bytes: u64,
+}
+
+impl Drop for AnswerReservation {
+    fn drop(&mut self) {
+        let mut held = self.answers.lock_bytes();
+        held.total = held.total.saturating_sub(self.bytes);
+        match held.by_address.get_mut(&self.address) {
+            Some(bytes) if *bytes > self.bytes => *bytes -= self.bytes,
+            Some(_) | None => drop(held.by_address.remove(&self.address)),
+        }
+    }
+}
+
+/// A body whose chunks hold its reservation. The HTTP library drops the body itself before its last chunk is written.
+struct HeldBody {
+    body: Body,
+    reservation: Arc<AnswerReservation>,
+}
+
+struct HeldChunk {
+    bytes: Bytes,
+    _reservation: Arc<AnswerReservation>,
+}
+
+impl AsRef<[u8]> for HeldChunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        let hold = |bytes: Bytes| {
+            Bytes::from_owner(HeldChunk {
+                bytes,
+                _reservation: self.reservation.clone(),
+            })
+        };
+        frame.map_ok(|frame| frame.map_data(hold))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::StatusCode;
+    use http_body_util::BodyExt;
+
+    fn page() -> Response {
+        Response::new(Body::from(vec![b'x'; 4 * 1024 * 1024]))
+    }
+
+    //
+    #[tokio::test]
+    async fn an_address_holds_its_share_of_answers_until_they_are_written() {
+        let answers = LargeAnswers::default();
+        let slow: IpAddr = "192.0.2.1".parse().unwrap();
+        let ask = |client: IpAddr| answers.hold_response(client, page());
+        let mut held: Vec<Response> = (0..16).map(|_| ask(slow)).collect();
+        assert!(held.iter().all(|answer| answer.status() == StatusCode::OK));
+        assert_eq!(ask(slow).status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(ask("192.0.2.2".parse().unwrap()).status(), StatusCode::OK);
+        // The chunk holds the memory, not the body that it came from.
+        let mut body = held.remove(0).into_body();
+        let chunk = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        drop(body);
+        assert_eq!(ask(slow).status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(chunk);
+        assert_eq!(ask(slow).status(), StatusCode::OK);
+        drop(held);
+        assert_eq!(answers.lock_bytes().total, 0);
+        assert!(answers.lock_bytes().by_address.is_empty());
+        let small = Response::new(Body::from("small"));
+        assert_eq!(answers.hold_response(slow, small).status(), StatusCode::OK);
+    }
+}

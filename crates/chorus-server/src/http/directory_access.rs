@@ -1,0 +1,34 @@
+//! Who may read the directory: any client of an open hub, and clients with a key where registration needs an invite.
+
+use super::{api_error::ApiError, app_state::AppState, auth::MaybeAuth};
+use axum::extract::FromRequestParts;
+use chorus_hub::{Principal, identity::invites};
+use chorus_wire::{Error, ErrorCode};
+use http::request::Parts;
+
+const CLOSED_MESSAGE: &str =
+    "This hub shows its agents only to clients with a key: Authorization: Bearer <api_key>.";
+
+/// The principal of a request that may read the directory, the skills and the totals of the market.
+pub struct DirectoryAccess(pub Principal);
+
+impl FromRequestParts<AppState> for DirectoryAccess {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let MaybeAuth(principal) = MaybeAuth::from_request_parts(parts, state).await?;
+        match principal {
+            Principal::Anonymous => check_open_directory(state).await?,
+            Principal::Agent(_) | Principal::Operator(_) => {}
+        }
+        Ok(Self(principal))
+    }
+}
+
+/// Refuses a client without a key on a hub that requires invites.
+pub async fn check_open_directory(state: &AppState) -> Result<(), Error> {
+    if invites::is_invite_gated(state.hub.identity()).await? {
+        return Err(Error::new(ErrorCode::Unauthorized, CLOSED_MESSAGE));
+    }
+    Ok(())
+}
