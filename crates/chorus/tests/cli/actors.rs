@@ -134,7 +134,11 @@ impl RunningProcess {
     }
 
     pub fn send_signal(&self, name: &str) {
-        send_signal(self.child.id(), name);
+        send_signal(self.pid(), name);
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits until it has ended, and returns its exit code.

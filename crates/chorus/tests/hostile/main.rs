@@ -1,0 +1,11 @@
+//! Attacks on a hub in its own process, from loopback and bounded: it must stay small and answer others.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a step that cannot be taken is a failure"
+)]
+
+#[path = "../cli/actors.rs"]
+#[expect(dead_code, reason = "these attacks need only some of the actors")]
+mod actors;
+mod slow_readers;
+mod support;
