@@ -4,13 +4,52 @@ use super::{Identity, Principal};
 use crate::Result;
 use crate::store::{Agent, CacheInvalidation, Store, principals, session_tokens};
 use chorus_wire::{Error, ErrorCode, secret::Secret};
-use quick_cache::sync::Cache;
+use quick_cache::{Weighter, sync::Cache};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Max cached agents, by key and by name: some tens of megabytes. Beyond it the least used are looked up again.
-const MAX_CACHED_AGENTS: usize = 100_000;
+/// Max bytes of the agents cached by key, and as many by name: a card has up to 8 KiB, so a number of agents would bound
+/// nothing. Beyond it the least used are looked up again.
+const AGENT_CACHE_BYTES: u64 = 48 * 1024 * 1024;
+/// How many agents that is expected to be; the cache sizes its tables by it.
+const AGENTS_EXPECTED: usize = 100_000;
+
+/// Weighs a cached agent by its memory.
+#[derive(Clone)]
+struct AgentWeighter;
+
+impl<K: CacheKey> Weighter<K, Arc<Agent>> for AgentWeighter {
+    fn weight(&self, key: &K, agent: &Arc<Agent>) -> u64 {
+        let texts = [
+            Some(&*agent.agent_id),
+            agent.handle.as_deref(),
+            Some(&*agent.owner_name),
+            agent.card.as_deref(),
+            agent.endpoint.as_deref(),
+            agent.market.as_deref(),
+        ];
+        let text_bytes: usize = texts.into_iter().flatten().map(str::len).sum();
+        (size_of::<Agent>() + key.bytes() + text_bytes) as u64
+    }
+}
+
+/// The key of a cache, which takes memory too.
+trait CacheKey {
+    fn bytes(&self) -> usize;
+}
+
+impl CacheKey for [u8; 32] {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl CacheKey for String {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.len()
+    }
+}
 
 /// How a secret is stored and compared: keys are 128 random bits, so one round of SHA-256 is enough to make a stolen table
 /// useless.
@@ -21,8 +60,8 @@ pub(crate) fn hash_secret(secret: &str) -> [u8; 32] {
 /// Agents by key and by name. An entry is removed after the commit that changes it. A look-up that started before loses its
 /// placeholder then and is not cached, so that no stale entry stays.
 pub(crate) struct KeyCache {
-    agents_by_key: Cache<[u8; 32], Arc<Agent>>,
-    agents_by_name: Cache<String, Arc<Agent>>,
+    agents_by_key: Cache<[u8; 32], Arc<Agent>, AgentWeighter>,
+    agents_by_name: Cache<String, Arc<Agent>, AgentWeighter>,
     operator_hashes: Vec<[u8; 32]>,
 }
 
@@ -33,8 +72,8 @@ impl KeyCache {
             .map(|key| hash_secret(key.expose()))
             .collect();
         Self {
-            agents_by_key: Cache::new(MAX_CACHED_AGENTS),
-            agents_by_name: Cache::new(MAX_CACHED_AGENTS),
+            agents_by_key: Cache::with_weighter(AGENTS_EXPECTED, AGENT_CACHE_BYTES, AgentWeighter),
+            agents_by_name: Cache::with_weighter(AGENTS_EXPECTED, AGENT_CACHE_BYTES, AgentWeighter),
             operator_hashes,
         }
     }
@@ -200,4 +239,42 @@ pub async fn authenticate_session(identity: &Identity, token: &str) -> Result<Pr
     let agent = agent.ok_or_else(token_refused)?;
     identity.record_agent_seen_everywhere(agent.id).await;
     Ok(Principal::Agent(Arc::new(agent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{AgentId, OwnerId};
+    use chorus_wire::time::UnixMicros;
+
+    //
+    #[test]
+    fn cached_agents_are_bounded_by_their_bytes() {
+        let cache = KeyCache::new(&[]);
+        let card_bytes = 8 * 1024;
+        for number in 0..20_000_i64 {
+            let mut key_hash = [0; 32];
+            key_hash[..8].copy_from_slice(&number.to_be_bytes());
+            let agent = Arc::new(Agent {
+                id: AgentId(number),
+                agent_id: format!("agent-{number}@chorus").into(),
+                handle: None,
+                owner: OwnerId(number),
+                owner_name: String::new(),
+                card: Some("x".repeat(card_bytes).into()),
+                endpoint: None,
+                market: None,
+                key_hash: Some(key_hash),
+                registered_at: UnixMicros(0),
+            });
+            cache.agents_by_key.insert(key_hash, agent.clone());
+            cache
+                .agents_by_name
+                .insert(agent.agent_id.to_string(), agent);
+        }
+        let most = AGENT_CACHE_BYTES as usize / card_bytes;
+        for cached in [cache.agents_by_key.len(), cache.agents_by_name.len()] {
+            assert!((1..=most).contains(&cached), "{cached}");
+        }
+    }
 }
