@@ -48,10 +48,29 @@ pub const LOG_READ_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Max webhooks in flight. Another one waits inside its own deadline.
 pub const WEBHOOKS_IN_FLIGHT: usize = 256;
-/// Max webhooks in flight to one host, so that a slow host does not use up [`WEBHOOKS_IN_FLIGHT`].
-pub const WEBHOOKS_PER_HOST: usize = 32;
+/// Max webhooks in flight to the receivers of one owner, an eighth of [`WEBHOOKS_IN_FLIGHT`]: an owner with
+/// slow receivers delays its own webhooks only (D-103).
+pub const WEBHOOKS_PER_OWNER: usize = 32;
+/// Max webhooks in flight to one address, by whatever names, for the same reason.
+pub const WEBHOOKS_PER_ADDRESS: usize = 32;
 /// Max webhooks that wait for a free slot: each holds its body in memory. Beyond it a webhook fails at once.
 pub const WEBHOOKS_WAITING: usize = 1_024;
+/// Max time of one look-up of a name: a name server answers within a second or not at all. Then the
+/// webhook has failed.
+pub const NAME_LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Max look-ups of names at once; each takes two sockets. Further ones wait within the deadline of their
+/// webhook. A name in the cache needs none.
+pub const NAME_LOOKUPS_AT_ONCE: usize = 128;
+/// Max look-ups at once for the receivers of one owner: names that are never answered delay the webhooks of
+/// their own owner only (D-102).
+pub const NAME_LOOKUPS_PER_OWNER: usize = 8;
+/// Max names in the cache: half a megabyte. Beyond it the least used are looked up again.
+pub const RESOLVED_NAMES_CACHED: usize = 4_096;
+/// How long an answer is cached at least, whatever its time to live, and a failure: a name cannot cost one
+/// look-up for each message.
+pub const NAME_CACHED_AT_LEAST: Duration = Duration::from_secs(5);
+/// How long an answer is cached at most: a receiver that moves is found again within this time.
+pub const NAME_CACHED_AT_MOST: Duration = Duration::from_secs(300);
 /// How long an outbox row is retried. Then the hub gives up visibly: a member is marked unreachable.
 pub const OUTBOX_GIVE_UP_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// First backoff after a failed post. Each next one is twice as long.
@@ -64,6 +83,12 @@ pub const OUTBOX_LEASE: Duration = Duration::from_secs(60);
 /// Max outbox posts in flight: half of [`WEBHOOKS_IN_FLIGHT`]. Further rows wait in the table. At most half
 /// of the posts are retries, so that many hanging receivers do not hold up the others.
 pub const OUTBOX_IN_FLIGHT: usize = 128;
+/// Max outbox posts in flight for one owner, so that an owner with receivers that hang does not use up
+/// [`OUTBOX_IN_FLIGHT`] (D-103). Its further rows wait in the table. At most half of them are retries.
+pub const OUTBOX_PER_OWNER: usize = 16;
+/// Max wait of an outbox post for a slot to its receiver: a look-up and a second more. Then the row is tried
+/// again later and counts as failed, so that rows to a busy address do not take the places of new ones.
+pub const OUTBOX_SLOT_WAIT: Duration = Duration::from_secs(3);
 
 /// Max jobs that one look for overdue or undispatched ones takes; the next look takes the rest.
 pub const JOBS_BATCH: usize = 128;

@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
 use chorus_wire::secret::Secret;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct HubOptions {
     /// Webhooks may reach loopback and private addresses.
     pub allow_private_endpoints: bool,
     pub webhook_timeout: Duration,
+    /// Name servers that resolve the hosts of webhooks; without any, those of the machine.
+    pub name_servers: Vec<SocketAddr>,
     /// How long messages and activity are kept; without it they are never deleted.
     pub retain: Option<Duration>,
     /// The credits that every new owner is given.
@@ -51,6 +54,7 @@ impl HubOptions {
             max_agents: None,
             allow_private_endpoints: false,
             webhook_timeout: limits::WEBHOOK_DEADLINE,
+            name_servers: Vec::new(),
             retain: None,
             opening_grant: Credits::from_hundredths(10_000),
             public_url: "http://127.0.0.1:3000".into(),

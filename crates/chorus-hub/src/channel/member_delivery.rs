@@ -5,7 +5,7 @@ use super::append::{ChannelSender, RoutedMessage};
 use super::{routing, tokens, webhook_signature};
 use crate::Result;
 use crate::context::{HubContext, WeakContext};
-use crate::delivery::outbox::{self, OutboxHandler, PostOutcome, PostPurpose};
+use crate::delivery::outbox::{self, OutboxHandler, OutboxPost, PostOutcome, PostPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
 use crate::store::{
@@ -145,10 +145,13 @@ async fn enqueue_member_post(
         outbox::enqueue_post(
             txn,
             PostPurpose::ChannelDelivery,
-            retry_class,
-            &lane,
-            "",
-            &body,
+            OutboxPost {
+                retry_class,
+                lane: &lane,
+                owner: channels::find_owner_of_member_channel(&txn.tx, member).await?,
+                url: "",
+                body: &body,
+            },
         )
         .await?;
     }

@@ -45,7 +45,7 @@ pub async fn add_member(
             signing_secret
                 .as_ref()
                 .map_or(Ok(()), webhook_signature::check_signing_secret)?;
-            hub.outgoing_client().check_endpoint(url.expose()).await?;
+            hub.outgoing_client().check_endpoint(url.expose())?;
             let sealed_connection = hub.seal_key().seal_secret(&url)?;
             let sealed_signing_secret = signing_secret
                 .map(|secret| hub.seal_key().seal_secret(&secret))

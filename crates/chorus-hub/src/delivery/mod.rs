@@ -25,7 +25,7 @@ use crate::store::{LogSeq, Store};
 use crate::{Principal, Result};
 use chorus_wire::{ErrorCode, cursor::Cursor};
 use outbox_worker::OutboxWorker;
-use outgoing::{OutgoingClient, OutgoingPolicy};
+use outgoing::{DnsResolver, OutgoingClient, OutgoingPolicy};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -52,6 +52,7 @@ impl Delivery {
         let outgoing_client = OutgoingClient::new(OutgoingPolicy {
             allow_private: options.allow_private_endpoints,
             deadline: options.webhook_timeout,
+            resolver: Arc::new(DnsResolver::new(options.name_servers.clone())),
             ..OutgoingPolicy::default()
         });
         Self(Arc::new(DeliveryInner {

@@ -5,7 +5,7 @@ use super::outgoing::PostError;
 use crate::Result;
 use crate::limits;
 use crate::store::outbox::{self, NewOutboxRow, OutboxRow, RetryClass};
-use crate::store::{DbError, WriteTxn};
+use crate::store::{DbError, OwnerId, WriteTxn};
 use bytes::Bytes;
 use chorus_wire::time::UnixMicros;
 use futures_util::future::BoxFuture;
@@ -37,21 +37,30 @@ impl PostPurpose {
     }
 }
 
+/// What a post is made of.
+pub(crate) struct OutboxPost<'a> {
+    pub retry_class: RetryClass,
+    /// The posts of one lane go out in order.
+    pub lane: &'a str,
+    /// The owner of the receiver; `None` for what the operators own.
+    pub owner: Option<OwnerId>,
+    pub url: &'a str,
+    pub body: &'a str,
+}
+
 /// Enqueues a post. It goes out after the commit: call [`super::outbox_worker::OutboxWorker::wake`] then.
 pub(crate) async fn enqueue_post(
     txn: &WriteTxn<'_>,
     purpose: PostPurpose,
-    retry_class: RetryClass,
-    lane: &str,
-    url: &str,
-    body: &str,
+    post: OutboxPost<'_>,
 ) -> std::result::Result<(), DbError> {
     let new_row = NewOutboxRow {
         purpose: purpose.as_str(),
-        lane,
-        url,
-        body,
-        retry_class,
+        lane: post.lane,
+        owner: post.owner,
+        url: post.url,
+        body: post.body,
+        retry_class: post.retry_class,
     };
     outbox::enqueue_post(&txn.tx, &new_row, txn.now()).await
 }
@@ -128,7 +137,7 @@ impl Delivery {
         }
         let answer = self
             .outgoing_client()
-            .post_status_only(url, headers, Bytes::from(body))
+            .post_status_only(leased_row.owner.into(), url, headers, Bytes::from(body))
             .await;
         classify_answer(&answer)
     }
@@ -155,6 +164,7 @@ fn backoff(failures: i64, jitter: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::outbox::PostsInFlight;
 
     ///
     #[test]
@@ -199,6 +209,7 @@ mod tests {
                 &NewOutboxRow {
                     purpose: "callback",
                     lane: "job",
+                    owner: None,
                     url: &owed,
                     body: "{}",
                     retry_class: RetryClass::New,
@@ -212,9 +223,10 @@ mod tests {
                 lease,
                 RetryClass::New,
                 1,
-                &std::collections::HashSet::new(),
+                PostsInFlight::default(),
             )
-            .await?)
+            .await?
+            .rows)
         });
         let mut taken = put.await.unwrap();
         let mut mine = taken.pop().unwrap();

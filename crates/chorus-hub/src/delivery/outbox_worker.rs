@@ -4,9 +4,9 @@ use super::Delivery;
 use super::outbox::{self, OutboxHandlers};
 use crate::Result;
 use crate::limits;
-use crate::store::OutboxRowId;
-use crate::store::outbox::{self as rows, OutboxRow, RetryClass};
-use std::collections::{HashMap, HashSet};
+use crate::store::outbox::{self as rows, LeasedRows, OutboxRow, PostsInFlight, RetryClass};
+use crate::store::{OutboxRowId, OwnerId};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -18,11 +18,16 @@ pub(crate) struct OutboxWorker {
     pub(super) wakeup: Arc<Notify>,
     /// How long a lease lasts.
     lease: Duration,
-    /// By row id; true for a row that has failed before.
-    in_flight: Mutex<HashMap<OutboxRowId, bool>>,
+    in_flight: Mutex<HashMap<OutboxRowId, PostInFlight>>,
     /// Held while rows are leased, so that two callers do not count the same free slots.
     fill_lock: tokio::sync::Mutex<()>,
     ended_count: watch::Sender<u64>,
+}
+
+/// One attempt in flight.
+struct PostInFlight {
+    owner: OwnerId,
+    has_failed_before: bool,
 }
 
 impl OutboxWorker {
@@ -52,7 +57,7 @@ impl OutboxWorker {
         self.wakeup.notify_one();
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, HashMap<OutboxRowId, bool>> {
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<OutboxRowId, PostInFlight>> {
         self.in_flight
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -62,7 +67,10 @@ impl OutboxWorker {
     /// every slot.
     fn free_slots(&self, retry_class: RetryClass) -> usize {
         let in_flight = self.in_flight();
-        let failed = in_flight.values().filter(|failed| **failed).count();
+        let failed = in_flight
+            .values()
+            .filter(|post| post.has_failed_before)
+            .count();
         let all_free = limits::OUTBOX_IN_FLIGHT.saturating_sub(in_flight.len());
         match retry_class {
             RetryClass::New => all_free,
@@ -70,6 +78,15 @@ impl OutboxWorker {
                 all_free.min((limits::OUTBOX_IN_FLIGHT / 2).saturating_sub(failed))
             }
         }
+    }
+
+    /// What the store needs to know when it leases rows.
+    fn posts_in_flight(&self) -> PostsInFlight {
+        let mut posts = PostsInFlight::default();
+        for (row_id, post) in self.in_flight().iter() {
+            posts.add_post(*row_id, post.owner, post.has_failed_before);
+        }
+        posts
     }
 }
 
@@ -100,44 +117,67 @@ pub(crate) async fn start_due_posts(delivery: &Delivery) -> Result<usize> {
 }
 
 async fn lease_and_start(delivery: &Delivery, retry_class: RetryClass) -> Result<usize> {
+    let mut started_count = 0;
+    // Behind the rows of an owner whose share is full there may be those of others. Each further round leaves such an owner out.
+    loop {
+        let leased = lease_rows(delivery, retry_class).await?;
+        started_count += leased.rows.len();
+        let goes_on = leased.reached_share && !leased.rows.is_empty();
+        for leased_row in leased.rows {
+            spawn_attempt(delivery, leased_row);
+        }
+        if !goes_on {
+            return Ok(started_count);
+        }
+    }
+}
+
+async fn lease_rows(delivery: &Delivery, retry_class: RetryClass) -> Result<LeasedRows> {
+    let nothing = LeasedRows {
+        rows: Vec::new(),
+        reached_share: false,
+    };
     let worker = delivery.outbox_worker();
     let free_slots = worker.free_slots(retry_class);
-    let in_flight_ids: HashSet<OutboxRowId> = worker.in_flight().keys().copied().collect();
     if free_slots == 0 {
-        return Ok(0);
+        return Ok(nothing);
     }
+    let in_flight = worker.posts_in_flight();
+    let known = in_flight.clone();
     let now = delivery.0.clock.now();
-    let max_looked = in_flight_ids.len() + 1;
+    let max_looked = in_flight.len() + 1;
     let due_ids = delivery
         .store()
-        .read(async move |tx| Ok(rows::list_due_row_ids(tx, now, retry_class, max_looked).await?))
+        .read(async move |tx| {
+            Ok(rows::list_due_row_ids(tx, now, retry_class, max_looked, &known).await?)
+        })
         .await?;
-    if due_ids.iter().all(|id| in_flight_ids.contains(id)) {
-        return Ok(0);
+    if due_ids.iter().all(|id| in_flight.contains(*id)) {
+        return Ok(nothing);
     }
     let lease = worker.lease;
-    let leased_rows = delivery
+    delivery
         .store()
         .write(async move |txn| {
             let now = txn.now();
+            let in_flight = in_flight.clone();
             Ok(
-                rows::lease_due_rows(&txn.tx, now, lease, retry_class, free_slots, &in_flight_ids)
+                rows::lease_due_rows(&txn.tx, now, lease, retry_class, free_slots, in_flight)
                     .await?,
             )
         })
-        .await?;
-    let count = leased_rows.len();
-    for leased_row in leased_rows {
-        spawn_attempt(delivery, leased_row);
-    }
-    Ok(count)
+        .await
 }
 
 fn spawn_attempt(delivery: &Delivery, leased_row: OutboxRow) {
+    let post_in_flight = PostInFlight {
+        owner: leased_row.owner,
+        has_failed_before: leased_row.attempts > 0,
+    };
     delivery
         .outbox_worker()
         .in_flight()
-        .insert(leased_row.id, leased_row.attempts > 0);
+        .insert(leased_row.id, post_in_flight);
     let slot = OutboxSlot {
         delivery: delivery.clone(),
         row_id: leased_row.id,

@@ -2,7 +2,7 @@
 //! sender gets it.
 
 use crate::context::HubContext;
-use crate::store::{DeliveryState, LogSeq, WriteTxn, log, messages, record_activity};
+use crate::store::{DeliveryState, LogSeq, OwnerId, WriteTxn, log, messages, record_activity};
 use crate::{Result, delivery::outgoing::WebhookAnswer};
 use bytes::Bytes;
 use chorus_wire::ErrorCode;
@@ -20,15 +20,18 @@ pub(super) fn webhook_body(envelope: &str, wrapped: Option<&str>) -> Bytes {
 pub(super) async fn forward_message(
     hub: &HubContext,
     seq: LogSeq,
+    receiver_owner: OwnerId,
     url: &str,
-    envelope: &str,
-    wrapped: Option<&str>,
+    body: Bytes,
 ) -> Result<DeliveryOutcome> {
     let hub = hub.clone();
     let url = url.to_owned();
-    let body = webhook_body(envelope, wrapped);
     let task = tokio::spawn(async move {
-        let delivery = match hub.outgoing_client().post(&url, &[], body).await {
+        let answer = hub
+            .outgoing_client()
+            .post(receiver_owner.into(), &url, &[], body)
+            .await;
+        let delivery = match answer {
             Ok(answer) => interpret_receiver_answer(&answer),
             Err(error) => DeliveryOutcome::Failed {
                 error_code: error.code().as_str().into(),

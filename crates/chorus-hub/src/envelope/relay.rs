@@ -54,12 +54,17 @@ pub async fn send_streaming(
     };
     let hub = hub.clone();
     let seq = entry.seq;
+    let receiver_owner = receiver.owner;
     let body = forward::webhook_body(&entry.body, request.a2a_message.as_deref());
     let (relay_sender, relay_receiver) = mpsc::channel(RELAY_BUFFER_EVENTS);
     let (first_sender, first_receiver) = tokio::sync::oneshot::channel();
     // On a task of its own, so that the message gets an outcome even when the sender disconnects.
     tokio::spawn(async move {
-        let delivery = match hub.outgoing_client().post_streaming(&url, &[], body).await {
+        let answer = hub
+            .outgoing_client()
+            .post_streaming(receiver_owner.into(), &url, &[], body)
+            .await;
+        let delivery = match answer {
             Ok(StreamedAnswer::Events(events)) => {
                 let _ = first_sender.send(None);
                 return relay_events(&hub, seq, trace_id, *events, relay_sender).await;

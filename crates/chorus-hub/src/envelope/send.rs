@@ -171,8 +171,8 @@ async fn deliver_message(
         Some(delivery) => delivery,
         None => match &receiver.endpoint {
             Some(url) => {
-                forward::forward_message(hub, entry.seq, url, &entry.body, wrapped.as_deref())
-                    .await?
+                let body = forward::webhook_body(&entry.body, wrapped.as_deref());
+                forward::forward_message(hub, entry.seq, receiver.owner, url, body).await?
             }
             None => DeliveryOutcome::Queued,
         },

@@ -158,7 +158,7 @@ async fn check_endpoints(hub: &HubContext, request: &RegistrationRequest) -> Res
             .and_then(|market| market.api_endpoint.as_ref()),
     ];
     for url in endpoints.into_iter().flatten() {
-        hub.outgoing_client().check_endpoint(url).await?;
+        hub.outgoing_client().check_endpoint(url)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The tables of channels and their members. The messages of a channel are log entries with the channel's id as subject.
 
 use super::{
-    AgentId, ChannelId, ColumnReader, DbConnection, DbError, FromRow, MemberId, SqlParam,
+    AgentId, ChannelId, ColumnReader, DbConnection, DbError, FromRow, MemberId, OwnerId, SqlParam,
     channel_deliveries,
 };
 use chorus_wire::channel::channels::{DeliveryMode, MemberRoute};
@@ -343,6 +343,17 @@ pub(crate) async fn member_by_id(
         .await?
         .map(ChannelMemberRecord::from_row)
         .transpose()
+}
+
+/// The owner of the agent that has the member's channel; `None` when the operators have it.
+pub(crate) async fn find_owner_of_member_channel(
+    tx: &DbConnection<'_>,
+    member: MemberId,
+) -> Result<Option<OwnerId>, DbError> {
+    const SQL: &str = "select p.owner from channel_members m join channels c on c.id = m.channel
+                       join principals p on p.id = c.owner where m.id = $1";
+    let row = tx.query_first(SQL, &[SqlParam::id(member)]).await?;
+    row.map(|row| row.id(0)).transpose()
 }
 
 /// All current memberships of the agent.

@@ -1,9 +1,10 @@
 //! The outbox: HTTP posts that must happen even after a crash. A row is inserted in the transaction that causes the post, leased
 //! by one hub at a time, and kept until the post succeeds or is given up (R-72).
 
-use super::{DbConnection, DbError, OutboxRowId, SqlParam, SqlRow};
+use super::{DbConnection, DbError, OutboxRowId, OwnerId, SqlParam, SqlRow};
+use crate::limits;
 use chorus_wire::time::UnixMicros;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// A post to enqueue.
@@ -12,6 +13,8 @@ pub(crate) struct NewOutboxRow<'a> {
     pub purpose: &'static str,
     /// The rows of one lane are posted in order.
     pub lane: &'a str,
+    /// Whose share of the posts it uses; `None` for what the operators own.
+    pub owner: Option<OwnerId>,
     pub url: &'a str,
     pub body: &'a str,
     /// Whether it starts as a new row or among those that have failed.
@@ -24,6 +27,7 @@ pub(crate) struct OutboxRow {
     pub id: OutboxRowId,
     pub purpose: String,
     pub lane: String,
+    pub owner: OwnerId,
     pub url: String,
     pub body: String,
     pub created_at: UnixMicros,
@@ -53,8 +57,8 @@ pub(crate) async fn enqueue_post(
         .await?
         .ok_or_else(|| DbError::Other("no number was given".into()))?
         .int(0)?;
-    const SQL: &str = "insert into outbox (id, purpose, lane, url, headers, body, created_at, due_at, tries, leased)
-                       values ($1, $2, $3, $4, '{}', $5, $6, $6, $7, 0)";
+    const SQL: &str = "insert into outbox (id, purpose, lane, url, headers, body, created_at, due_at, tries, leased, owner)
+                       values ($1, $2, $3, $4, '{}', $5, $6, $6, $7, 0, $8)";
     let [attempts, _] = new_row.retry_class.attempt_range();
     let params = [
         SqlParam::Int(id),
@@ -64,6 +68,7 @@ pub(crate) async fn enqueue_post(
         SqlParam::Text(new_row.body),
         SqlParam::Int(now.0),
         attempts,
+        SqlParam::id(new_row.owner.unwrap_or(OPERATORS)),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
@@ -79,13 +84,74 @@ pub(crate) async fn has_lane_rows(tx: &DbConnection<'_>, lane: &str) -> Result<b
         .is_some())
 }
 
-/// The first row of each lane, if it is due, not leased, and has $3 to $4 failed attempts.
+/// The owner of posts for channels of the operators, and of rows from before there were owners.
+const OPERATORS: OwnerId = OwnerId(0);
+/// Stands for no owner in a list of excluded ones.
+const NO_OWNER: OwnerId = OwnerId(-1);
+
+/// The posts in flight, which decide what may be leased.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PostsInFlight {
+    rows: HashSet<OutboxRowId>,
+    per_owner: HashMap<OwnerId, OwnerPosts>,
+}
+
+/// How many posts of one owner are in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct OwnerPosts {
+    all: usize,
+    failed_before: usize,
+}
+
+impl PostsInFlight {
+    pub fn add_post(&mut self, row_id: OutboxRowId, owner: OwnerId, has_failed_before: bool) {
+        self.rows.insert(row_id);
+        let posts = self.per_owner.entry(owner).or_default();
+        posts.all += 1;
+        posts.failed_before += usize::from(has_failed_before);
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn contains(&self, row_id: OutboxRowId) -> bool {
+        self.rows.contains(&row_id)
+    }
+
+    /// As with all posts (D-41), half of an owner's share is kept for rows that have not failed.
+    fn has_full_share(&self, owner: OwnerId, retry_class: RetryClass) -> bool {
+        let posts = self.per_owner.get(&owner).copied().unwrap_or_default();
+        let share = limits::OUTBOX_PER_OWNER;
+        match retry_class {
+            RetryClass::New => posts.all >= share,
+            RetryClass::Failed => posts.all >= share || posts.failed_before >= share / 2,
+        }
+    }
+
+    /// The owners whose rows are not looked at: there can be no more than fill all slots.
+    fn excluded_owners(&self, retry_class: RetryClass) -> [SqlParam<'static>; FULL_SHARES] {
+        let owners = self.per_owner.keys().copied();
+        let mut full = owners.filter(|owner| self.has_full_share(*owner, retry_class));
+        std::array::from_fn(|_| SqlParam::id(full.next().unwrap_or(NO_OWNER)))
+    }
+}
+
+/// How many owners can have a full share, or a full half of it, at once.
+const FULL_SHARES: usize = limits::OUTBOX_IN_FLIGHT / (limits::OUTBOX_PER_OWNER / 2);
+const _: () = assert!(
+    FULL_SHARES == 16,
+    "the query below has sixteen parameters for them"
+);
+
+/// The first row of each lane, if it is due, not leased, has $3 to $4 failed attempts, and is of no owner of $5 to $20.
 macro_rules! select_due {
     ($columns:literal) => {
         concat!(
             "select ",
             $columns,
             " from outbox o where o.due_at <= $1 and o.leased <= $1 and o.tries >= $3 and o.tries <= $4
+              and o.owner not in ($5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
               and not exists (select 1 from outbox p where p.lane = o.lane and p.id < o.id)
               order by o.due_at, o.id limit $2"
         )
@@ -114,44 +180,57 @@ pub(crate) async fn list_due_row_ids(
     now: UnixMicros,
     retry_class: RetryClass,
     limit: usize,
+    in_flight: &PostsInFlight,
 ) -> Result<Vec<OutboxRowId>, DbError> {
-    let [min_attempts, max_attempts] = retry_class.attempt_range();
-    let rows = tx
-        .query(
-            select_due!("o.id"),
-            &[
-                SqlParam::Int(now.0),
-                SqlParam::Int(limit as i64),
-                min_attempts,
-                max_attempts,
-            ],
-        )
-        .await?;
+    let params = due_params(now, limit, retry_class, in_flight);
+    let rows = tx.query(select_due!("o.id"), &params).await?;
     rows.iter().map(|row| row.id(0)).collect()
 }
 
-/// Leases due rows, except those that this hub is posting now, even if their lease has expired by its clock.
+fn due_params(
+    now: UnixMicros,
+    limit: usize,
+    retry_class: RetryClass,
+    in_flight: &PostsInFlight,
+) -> Vec<SqlParam<'static>> {
+    let mut params = vec![SqlParam::Int(now.0), SqlParam::Int(limit as i64)];
+    params.extend(retry_class.attempt_range());
+    params.extend(in_flight.excluded_owners(retry_class));
+    params
+}
+
+/// The rows that were leased.
+pub(crate) struct LeasedRows {
+    pub rows: Vec<OutboxRow>,
+    /// Rows were left because the share of their owner is full; rows of others may be behind them.
+    pub reached_share: bool,
+}
+
+/// Leases due rows, except those that this hub is posting now, even if their lease has expired by its clock, and those beyond
+/// the share of their owner.
 pub(crate) async fn lease_due_rows(
     tx: &DbConnection<'_>,
     now: UnixMicros,
     lease_duration: Duration,
     retry_class: RetryClass,
     limit: usize,
-    in_progress: &HashSet<OutboxRowId>,
-) -> Result<Vec<OutboxRow>, DbError> {
-    let [min_attempts, max_attempts] = retry_class.attempt_range();
-    let scan_limit = SqlParam::Int((limit + in_progress.len()) as i64);
-    let rows = tx
-        .query(
-            SELECT_DUE_ROWS,
-            &[SqlParam::Int(now.0), scan_limit, min_attempts, max_attempts],
-        )
-        .await?;
+    mut in_flight: PostsInFlight,
+) -> Result<LeasedRows, DbError> {
+    let scan_limit = limit + in_flight.len();
+    let params = due_params(now, scan_limit, retry_class, &in_flight);
+    let found = tx.query(SELECT_DUE_ROWS, &params).await?;
     let lease_until = now.saturating_add(lease_duration).0;
-    let mut leased = Vec::with_capacity(rows.len());
-    for row in rows {
+    let mut leased = LeasedRows {
+        rows: Vec::with_capacity(found.len()),
+        reached_share: false,
+    };
+    for row in found {
         let outbox_row = OutboxRow::from_row(row, lease_until)?;
-        if in_progress.contains(&outbox_row.id) || leased.len() == limit {
+        if in_flight.contains(outbox_row.id) || leased.rows.len() == limit {
+            continue;
+        }
+        if in_flight.has_full_share(outbox_row.owner, retry_class) {
+            leased.reached_share = true;
             continue;
         }
         tx.execute(
@@ -159,13 +238,14 @@ pub(crate) async fn lease_due_rows(
             &[SqlParam::id(outbox_row.id), SqlParam::Int(lease_until)],
         )
         .await?;
-        leased.push(outbox_row);
+        in_flight.add_post(outbox_row.id, outbox_row.owner, outbox_row.attempts > 0);
+        leased.rows.push(outbox_row);
     }
     Ok(leased)
 }
 
 const SELECT_DUE_ROWS: &str =
-    select_due!("o.id, o.purpose, o.lane, o.url, o.body, o.created_at, o.tries");
+    select_due!("o.id, o.purpose, o.lane, o.owner, o.url, o.body, o.created_at, o.tries");
 
 impl OutboxRow {
     /// Reads the columns of [`SELECT_DUE_ROWS`]; the lease is the one that the caller is about to store.
@@ -175,6 +255,7 @@ impl OutboxRow {
             id: columns.id()?,
             purpose: columns.text()?,
             lane: columns.text()?,
+            owner: columns.id()?,
             url: columns.text()?,
             body: columns.text()?,
             created_at: UnixMicros(columns.int()?),

@@ -1,4 +1,4 @@
-//! Limits on requests in flight, in total and to one host (R-37, failure 25).
+//! Limits on requests in flight, in total and to one address (R-37, failure 25).
 
 use crate::receiver::{Receiver, http_answer};
 use crate::{long_deadline_policy, post, short_deadline_policy};
@@ -90,14 +90,14 @@ async fn waiting_for_a_slot_counts_against_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_slow_host_leaves_slots_for_other_hosts() {
+async fn a_slow_address_leaves_slots_for_other_addresses() {
     let slow_permits = Arc::new(Semaphore::new(0));
     let quick_permits = Arc::new(Semaphore::new(8));
     let slow = receiver_with_permits("127.0.0.1", &slow_permits).await;
     let quick = receiver_with_permits("127.0.0.2", &quick_permits).await;
     let client = OutgoingClient::new(OutgoingPolicy {
         max_in_flight: 2,
-        max_per_host: 1,
+        max_per_address: 1,
         ..long_deadline_policy()
     });
     let slow_posts: Vec<_> = (0..4).map(|_| spawn_post(&client, slow.url())).collect();
@@ -108,7 +108,7 @@ async fn a_slow_host_leaves_slots_for_other_hosts() {
     assert_eq!(
         slow.requests().len(),
         1,
-        "three wait for the slow host and hold no slot"
+        "three wait for the slow address and hold no slot"
     );
 
     slow_permits.add_permits(4);

@@ -10,12 +10,18 @@ mod address_guard;
 mod answers;
 mod bounds;
 mod broken;
+mod capacity;
+mod dns;
 mod proxies;
 mod receiver;
 mod streams;
 
+use chorus_hub::delivery::outgoing::capacity_shares::DeliveryOwner;
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError, WebhookAnswer};
 use std::time::Duration;
+
+/// The owner of receivers where it does not matter whose they are.
+const OWNER: DeliveryOwner = DeliveryOwner::new(1);
 
 /// Reaches loopback, with a deadline short enough for a test that waits for it.
 fn short_deadline_policy() -> OutgoingPolicy {
@@ -36,5 +42,5 @@ fn long_deadline_policy() -> OutgoingPolicy {
 }
 
 async fn post(client: &OutgoingClient, url: &str) -> Result<WebhookAnswer, PostError> {
-    client.post(url, &[], "{}".into()).await
+    client.post(OWNER, url, &[], "{}".into()).await
 }

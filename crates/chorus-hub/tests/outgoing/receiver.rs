@@ -1,6 +1,7 @@
 //! A receiver that answers with exactly the bytes of its test, and a table of names for the
 //! resolver.
 
+use chorus_hub::delivery::outgoing::capacity_shares::DeliveryOwner;
 use chorus_hub::delivery::outgoing::name_resolver::{LookupFuture, NameResolver};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -196,7 +197,7 @@ impl NameTable {
 }
 
 impl NameResolver for NameTable {
-    fn look_up_name(&self, _name: &str) -> LookupFuture {
+    fn look_up_name(&self, _name: &str, _owner: DeliveryOwner) -> LookupFuture {
         self.lookup_count.fetch_add(1, Ordering::SeqCst);
         let mut rows = self.rows.lock().unwrap();
         let row = if rows.len() > 1 {

@@ -1,7 +1,7 @@
 //! Answers that are event streams (TRN-52…54, R-37).
 
 use crate::receiver::{Receiver, http_answer};
-use crate::{long_deadline_policy, short_deadline_policy};
+use crate::{OWNER, long_deadline_policy, short_deadline_policy};
 use chorus_hub::delivery::outgoing::{
     OutgoingClient, OutgoingPolicy, PostError, StreamedAnswer, WebhookAnswer,
 };
@@ -14,7 +14,7 @@ async fn open_stream(
     receiver: &Receiver,
 ) -> Result<StreamedAnswer, PostError> {
     client
-        .post_streaming(&receiver.url(), &[], "{}".into())
+        .post_streaming(OWNER, &receiver.url(), &[], "{}".into())
         .await
 }
 

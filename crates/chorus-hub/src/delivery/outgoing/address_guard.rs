@@ -21,10 +21,10 @@ pub struct AddressGuard {
 /// The decision about a URL's host before any name is resolved.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HostVerdict {
-    /// A literal address that is allowed, or any name on a hub that allows private addresses.
-    Allowed,
+    /// A literal address that is allowed.
+    Literal(IpAddr),
     /// A name to be resolved; its addresses decide.
-    Resolve(String),
+    Name(String),
 }
 
 impl AddressGuard {
@@ -41,12 +41,13 @@ impl AddressGuard {
             None => return Err(AddressBlocked),
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
-            Some(Host::Domain(_)) if self.allow_private => return Ok(HostVerdict::Allowed),
-            Some(Host::Domain(name)) if is_localhost(name) => return Err(AddressBlocked),
-            Some(Host::Domain(name)) => return Ok(HostVerdict::Resolve(name.to_owned())),
+            Some(Host::Domain(name)) if is_localhost(name) && !self.allow_private => {
+                return Err(AddressBlocked);
+            }
+            Some(Host::Domain(name)) => return Ok(HostVerdict::Name(name.to_owned())),
         };
         if self.is_allowed(literal) {
-            Ok(HostVerdict::Allowed)
+            Ok(HostVerdict::Literal(literal))
         } else {
             Err(AddressBlocked)
         }

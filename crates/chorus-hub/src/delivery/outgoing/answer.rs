@@ -1,6 +1,5 @@
 //! The receiver's answer to a POST, or why there is none, in words that the sender may read.
 
-use super::address_guard::AddressBlocked;
 use super::name_resolver::NameUnresolved;
 use bytes::{Bytes, BytesMut};
 use chorus_wire::{ErrorCode, json, limits, message::ReceiverReply};
@@ -64,9 +63,6 @@ impl PostError {
     pub(super) fn from_client_error(error: &reqwest::Error) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(error);
         while let Some(found) = cause {
-            if found.is::<AddressBlocked>() {
-                return PostError::Blocked;
-            }
             if found.is::<NameUnresolved>() {
                 return PostError::Unreachable("its host name does not resolve");
             }

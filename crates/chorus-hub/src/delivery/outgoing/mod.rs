@@ -4,18 +4,22 @@
 pub mod address_guard;
 mod answer;
 mod answer_events;
+pub mod capacity_shares;
+mod dns_resolver;
 mod http_client;
 pub mod name_resolver;
 mod request_slots;
 
 pub use answer::{PostError, WebhookAnswer};
 pub use answer_events::{AnswerEvents, StreamedAnswer};
+pub use dns_resolver::DnsResolver;
 
 use address_guard::{AddressGuard, HostVerdict};
 use bytes::Bytes;
+use capacity_shares::DeliveryOwner;
 use chorus_wire::{Error, ErrorCode, Result, limits};
-use name_resolver::{GuardedResolver, LookupError, NameResolver, SystemResolver};
-use request_slots::{RequestSlot, RequestSlots};
+use name_resolver::{GuardedResolver, NameResolver};
+use request_slots::{RequestSlot, RequestSlots, SlotLimits, SlotRequest};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
@@ -37,8 +41,10 @@ pub struct OutgoingPolicy {
     pub max_answer_bytes: usize,
     /// Max requests in flight. Streams are counted separately, because they last longer.
     pub max_in_flight: usize,
-    /// Max requests in flight to one host, so that a few slow hosts leave slots for the others.
-    pub max_per_host: usize,
+    /// Max requests in flight to the receivers of one owner (D-103).
+    pub max_per_owner: usize,
+    /// Max requests in flight to one address, whatever names lead to it (D-103).
+    pub max_per_address: usize,
     /// Max requests that wait for a slot; the next one fails at once.
     pub max_waiting: usize,
     pub stream_deadline: Duration,
@@ -54,11 +60,12 @@ impl Default for OutgoingPolicy {
             deadline: limits::WEBHOOK_DEADLINE,
             max_answer_bytes: limits::WEBHOOK_ANSWER_BYTES,
             max_in_flight: crate::limits::WEBHOOKS_IN_FLIGHT,
-            max_per_host: crate::limits::WEBHOOKS_PER_HOST,
+            max_per_owner: crate::limits::WEBHOOKS_PER_OWNER,
+            max_per_address: crate::limits::WEBHOOKS_PER_ADDRESS,
             max_waiting: crate::limits::WEBHOOKS_WAITING,
             stream_deadline: limits::WEBHOOK_STREAM_DEADLINE,
             max_stream_bytes: limits::WEBHOOK_STREAM_BYTES,
-            resolver: Arc::new(SystemResolver::default()),
+            resolver: Arc::new(DnsResolver::new(Vec::new())),
         }
     }
 }
@@ -84,26 +91,27 @@ impl OutgoingClient {
         let guarded_resolver = GuardedResolver {
             resolver: policy.resolver.clone(),
             guard: Arc::new(guard),
+            pins: Arc::default(),
         };
-        let new_slots = || {
-            RequestSlots::new(
-                policy.max_in_flight,
-                policy.max_per_host,
-                policy.max_waiting,
-            )
+        let slot_limits = SlotLimits {
+            max_in_flight: policy.max_in_flight,
+            max_per_owner: policy.max_per_owner,
+            max_per_address: policy.max_per_address,
+            max_waiting: policy.max_waiting,
         };
         Self(Arc::new(OutgoingInner {
             client: http_client::build_client(guarded_resolver.clone()),
             guarded_resolver,
-            post_slots: new_slots(),
-            stream_slots: new_slots(),
+            post_slots: RequestSlots::new(slot_limits),
+            stream_slots: RequestSlots::new(slot_limits),
             policy,
         }))
     }
 
-    /// Checks whether a webhook may be registered at `url`. A name that does not resolve now is
-    /// accepted, and checked at each connection.
-    pub async fn check_endpoint(&self, url: &str) -> Result<()> {
+    /// Checks whether a webhook may be registered at `url`. A name is not looked up: the caller may be
+    /// a stranger, who would learn what the name means inside the hub's network. Its addresses are
+    /// checked at each connection (D-102).
+    pub fn check_endpoint(&self, url: &str) -> Result<()> {
         let url = match Url::parse(url) {
             // No connection can be made to such a port, so there is nothing to guard against.
             // chorus-wire decides where such a URL is accepted.
@@ -115,20 +123,9 @@ impl OutgoingClient {
         let url = url.ok_or_else(|| {
             Error::validation("the endpoint must be an absolute http or https URL")
         })?;
-        let lookup = match self.0.guarded_resolver.guard.check_url(&url) {
-            Ok(HostVerdict::Allowed) => return Ok(()),
-            Ok(HostVerdict::Resolve(name)) => {
-                timeout(
-                    self.0.policy.deadline,
-                    self.0.guarded_resolver.resolve_allowed(&name),
-                )
-                .await
-            }
-            Err(address_guard::AddressBlocked) => return Err(ErrorCode::EndpointBlocked.into()),
-        };
-        match lookup {
-            Ok(Err(LookupError::Blocked(_))) => Err(ErrorCode::EndpointBlocked.into()),
-            Ok(Ok(_) | Err(LookupError::Unresolved(_))) | Err(_) => Ok(()),
+        match self.0.guarded_resolver.guard.check_url(&url) {
+            Ok(HostVerdict::Literal(_) | HostVerdict::Name(_)) => Ok(()),
+            Err(address_guard::AddressBlocked) => Err(ErrorCode::EndpointBlocked.into()),
         }
     }
 
@@ -136,13 +133,15 @@ impl OutgoingClient {
     /// size limit.
     pub async fn post(
         &self,
+        owner: DeliveryOwner,
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> std::result::Result<WebhookAnswer, PostError> {
         self.within_deadline(async {
+            let slot = self.0.post_slots.request_slot(owner);
             let (_slot, response) = self
-                .send_post(&self.0.post_slots, "application/json", url, headers, body)
+                .send_post(slot, "application/json", url, headers, body)
                 .await?;
             answer::read_answer(response, self.0.policy.max_answer_bytes).await
         })
@@ -150,14 +149,20 @@ impl OutgoingClient {
     }
 
     /// POSTs `body` and returns only the status of the answer. Its body is read for a moment, so
-    /// that the connection can be reused, and then abandoned.
+    /// that the connection can be reused, and then abandoned. It waits only briefly for a slot:
+    /// the outbox tries again, and a post that waits takes one of its places.
     pub async fn post_status_only(
         &self,
+        owner: DeliveryOwner,
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> std::result::Result<u16, PostError> {
-        let sending = self.send_post(&self.0.post_slots, "application/json", url, headers, body);
+        let slot = SlotRequest {
+            max_wait: crate::limits::OUTBOX_SLOT_WAIT,
+            ..self.0.post_slots.request_slot(owner)
+        };
+        let sending = self.send_post(slot, "application/json", url, headers, body);
         let (_slot, response) = self.within_deadline(sending).await?;
         let status = response.status().as_u16();
         let _ = timeout(
@@ -172,6 +177,7 @@ impl OutgoingClient {
     /// stream is read whole. The deadline applies to the first byte and to each pause.
     pub async fn post_streaming(
         &self,
+        owner: DeliveryOwner,
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
@@ -179,14 +185,9 @@ impl OutgoingClient {
         let policy = &self.0.policy;
         let stream_deadline = Instant::now() + policy.stream_deadline;
         self.within_deadline(async {
+            let slot = self.0.stream_slots.request_slot(owner);
             let (slot, response) = self
-                .send_post(
-                    &self.0.stream_slots,
-                    "text/event-stream",
-                    url,
-                    headers,
-                    body,
-                )
+                .send_post(slot, "text/event-stream", url, headers, body)
                 .await?;
             if response.status().is_success() && answer::is_event_stream(&response) {
                 let bounds = answer_events::StreamBounds {
@@ -216,23 +217,30 @@ impl OutgoingClient {
 
     async fn send_post(
         &self,
-        slots: &RequestSlots,
+        slot: SlotRequest<'_>,
         accept: &'static str,
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> std::result::Result<(RequestSlot, Response), PostError> {
         let url = Url::parse(url).map_err(|_| PostError::Unreachable("its URL cannot be read"))?;
-        // A literal address in the URL never reaches the resolver, so it is checked here.
-        self.0
-            .guarded_resolver
+        let resolver = &self.0.guarded_resolver;
+        let host = resolver
             .guard
             .check_url(&url)
             .map_err(|address_guard::AddressBlocked| PostError::Blocked)?;
         let headers = header_map(accept, headers)?;
-        let slot = slots
-            .acquire_slot(url.host_str().unwrap_or_default())
-            .await?;
+        let resolve = async {
+            match &host {
+                HostVerdict::Literal(address) => Ok(GuardedResolver::pin_literal(*address)),
+                HostVerdict::Name(name) => resolver.pin_name(name, slot.owner).await,
+            }
+        };
+        // The pin is held until the answer begins: by then the connection exists.
+        let (slot, pin) = slot.acquire(resolve).await?;
+        if let HostVerdict::Name(name) = &host {
+            resolver.renew_pin(name, &pin);
+        }
         let response = self
             .0
             .client

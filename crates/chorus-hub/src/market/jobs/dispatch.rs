@@ -69,7 +69,7 @@ async fn dispatch_job(hub: &HubContext, job_row: JobId) -> Result<()> {
     };
     let answer = hub
         .outgoing_client()
-        .post(&url, &[], Bytes::from(job.body.clone()))
+        .post(job.payee.into(), &url, &[], Bytes::from(job.body.clone()))
         .await;
     match interpret_dispatch_answer(&answer) {
         DispatchOutcome::Accepted => mark_dispatched(hub, job.id).await,

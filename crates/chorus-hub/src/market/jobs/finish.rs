@@ -3,7 +3,7 @@
 
 use super::status;
 use crate::context::HubContext;
-use crate::delivery::outbox::{self, PostPurpose};
+use crate::delivery::outbox::{self, OutboxPost, PostPurpose};
 use crate::identity;
 use crate::limits;
 use crate::market::ledger::{self, JobRef};
@@ -338,10 +338,13 @@ async fn announce_end(txn: &mut WriteTxn<'_>, job: &JobRecord) -> Result<()> {
         outbox::enqueue_post(
             txn,
             PostPurpose::JobCallback,
-            RetryClass::New,
-            &job.job_id,
-            url,
-            &body,
+            OutboxPost {
+                retry_class: RetryClass::New,
+                lane: &job.job_id,
+                owner: Some(job.payer),
+                url,
+                body: &body,
+            },
         )
         .await?;
     }

@@ -45,7 +45,7 @@ pub async fn request_job(
     };
     let offer = select_worker(hub, &requester, &request, best.map(|best| *best)).await?;
     if let Some(url) = &request.callback_url {
-        hub.outgoing_client().check_endpoint(url).await?;
+        hub.outgoing_client().check_endpoint(url)?;
     }
     let hub_url = hub_url.to_owned();
     let draft = JobDraft {

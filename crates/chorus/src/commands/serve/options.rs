@@ -124,6 +124,16 @@ pub struct ServeOptions {
     #[arg(long, value_name = "TIME", env = "CHORUS_WEBHOOK_TIMEOUT")]
     #[serde(alias = "webhook_timeout")]
     webhook_timeout: Option<ConfigDuration>,
+    /// A name server for the hosts of endpoints (repeatable; the variable separates them by commas) [default: those of the
+    /// machine]
+    #[arg(
+        long = "name-server",
+        value_name = "ADDR",
+        env = "CHORUS_NAME_SERVERS",
+        value_delimiter = ','
+    )]
+    #[serde(alias = "name_servers", alias = "name-server")]
+    name_servers: Vec<SocketAddr>,
     /// Credits that every new owner gets [default: 100.00]
     #[arg(long, value_name = "CREDITS", env = "CHORUS_OPENING_GRANT", value_parser = parse_grant)]
     #[serde(alias = "opening_grant", deserialize_with = "file_grant")]
@@ -237,6 +247,11 @@ impl ServeOptions {
             retain: self.retain.or(other.retain),
             max_agents: self.max_agents.or(other.max_agents),
             webhook_timeout: self.webhook_timeout.or(other.webhook_timeout),
+            name_servers: if self.name_servers.is_empty() {
+                other.name_servers
+            } else {
+                self.name_servers
+            },
             opening_grant: self.opening_grant.or(other.opening_grant),
             seal_key_file: self.seal_key_file.or(other.seal_key_file),
             agent_turns: self.agent_turns.or(other.agent_turns),
@@ -314,6 +329,7 @@ impl ServeOptions {
         hub.webhook_timeout = self
             .webhook_timeout
             .map_or(hub.webhook_timeout, |timeout| timeout.0);
+        hub.name_servers = self.name_servers;
         hub.opening_grant = self.opening_grant.unwrap_or(hub.opening_grant);
         hub.seal_key_file = self.seal_key_file;
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
