@@ -25,9 +25,21 @@ pub const WRITE_GROUP_RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// Max callers with a token bucket of their own; a bucket takes about 50 bytes. Beyond it, addresses share
 /// the bucket of their network.
 pub const RATE_LIMITED_CALLERS: usize = 100_000;
-/// Weight of the cache of compiled schemas. A schema with patterns weighs more than one without. Beyond
-/// it the least used schema is evicted and compiled again when needed.
-pub const COMPILED_SCHEMAS_CACHED: usize = 512;
+/// Max bytes of the cache of compiled schemas, by the most that each can take. Beyond it the least used
+/// schema is evicted and compiled again when needed.
+pub const COMPILED_SCHEMAS_BYTES: u64 = 32 * 1024 * 1024;
+/// How many compiled schemas that is expected to be; the cache sizes its tables by it.
+pub const COMPILED_SCHEMAS_EXPECTED: usize = 512;
+/// Memory of one part of a compiled schema, rounded up.
+pub const SCHEMA_PART_MEMORY: usize = 1024;
+/// Memory of one pattern of a compiled schema: twice what `chorus_wire::limits::PATTERN_BYTES` allows, for
+/// the automaton and for what matching adds.
+pub const PATTERN_MEMORY: usize = 2 * chorus_wire::limits::PATTERN_BYTES;
+/// Max checks of schemas at once: their CPU is spent for strangers, so most cores stay free.
+pub const SCHEMA_CHECKS_AT_ONCE: usize = 2;
+/// Max wait for one of these checks: a check takes tens of milliseconds. Afterwards the request is
+/// answered with a retryable 503.
+pub const SCHEMA_CHECK_WAIT: Duration = Duration::from_secs(5);
 /// Max bytes of all rings together, so that many busy handles do not exhaust memory. Beyond it a growing
 /// ring drops its own oldest frames.
 pub const ALL_RINGS_BYTES: usize = 512 * 1024 * 1024;

@@ -65,9 +65,16 @@ pub const SCHEMA_PARTS: usize = 2_000;
 /// Max regular expressions of a JSON Schema with its references expanded: each is compiled into its own
 /// automaton. A schema with more is refused when the skill is offered.
 pub const SCHEMA_PATTERNS: usize = 32;
-/// Max bytes of one compiled regular expression. Four Unicode letter classes fit; without the limit, a
-/// few characters could compile to megabytes. A larger one is refused when the skill is offered.
-pub const PATTERN_BYTES: usize = 512 * 1024;
+/// Max regular expressions over all schemas of one request: a registration has up to 128 schemas,
+/// and the sender may be a stranger. A request with more is refused before any is compiled.
+pub const REQUEST_PATTERNS: usize = 64;
+/// Max subschemas over all schemas of one request, as above: compiling them takes some tens of
+/// milliseconds.
+pub const REQUEST_SCHEMA_PARTS: usize = 10_000;
+/// Max bytes of one compiled regular expression. Two Unicode letter classes fit, and one alone takes more
+/// than 40 000; without the limit, a few characters could compile to megabytes. A larger one is refused
+/// when the skill is offered.
+pub const PATTERN_BYTES: usize = 128 * 1024;
 /// Max `unevaluatedProperties` and `unevaluatedItems` of a JSON Schema: they evaluate their siblings
 /// again, so each nested one doubles the work. A schema with more is refused.
 pub const SCHEMA_UNEVALUATED_KEYWORDS: usize = 2;

@@ -1,10 +1,10 @@
 //! Registration invites (lesson 9): operators create, list and revoke them; each registration uses one up.
 
 use super::{Identity, Principal, key_cache};
-use crate::store::{WriteTxn, counters, invites as table};
+use crate::store::{DbConnection, WriteTxn, counters, invites as table};
 use crate::{Result, random};
 use chorus_wire::invite::NewInvite;
-use chorus_wire::{ErrorCode, reply::InviteRecord, secret::Secret};
+use chorus_wire::{ErrorCode, reply::InviteRecord, secret::Secret, time::UnixMicros};
 
 /// The stored setting: 1 when registration requires an invite.
 const INVITE_GATING: &str = "invite_gating";
@@ -86,17 +86,29 @@ pub async fn is_invite_gated(identity: &Identity) -> Result<bool> {
 
 /// Uses up one use of the invite, if this hub requires one.
 pub(crate) async fn spend_invite(txn: &WriteTxn<'_>, code: Option<&Secret>) -> Result<()> {
-    if counters::read_setting(&txn.tx, INVITE_GATING).await? != Some(1) {
-        return Ok(());
+    match find_usable_invite(&txn.tx, code, txn.now()).await? {
+        Some(invite) => Ok(table::record_invite_use(&txn.tx, &invite.id).await?),
+        None => Ok(()),
+    }
+}
+
+/// The invite of this code, if it can be used now; `None` when this hub requires none.
+pub(crate) async fn find_usable_invite(
+    tx: &DbConnection<'_>,
+    code: Option<&Secret>,
+    now: UnixMicros,
+) -> Result<Option<InviteRecord>> {
+    if counters::read_setting(tx, INVITE_GATING).await? != Some(1) {
+        return Ok(None);
     }
     let code = code.ok_or(ErrorCode::InviteRequired)?;
-    let invite = table::find_invite_by_code(&txn.tx, &key_cache::hash_secret(code.expose()))
+    let invite = table::find_invite_by_code(tx, &key_cache::hash_secret(code.expose()))
         .await?
         .ok_or(ErrorCode::InviteRequired)?;
     if invite.revoked {
         return Err(ErrorCode::InviteRevoked.into());
     }
-    if invite.expires_at.is_some_and(|at| at <= txn.now()) {
+    if invite.expires_at.is_some_and(|at| at <= now) {
         return Err(ErrorCode::InviteExpired.into());
     }
     if invite
@@ -105,5 +117,5 @@ pub(crate) async fn spend_invite(txn: &WriteTxn<'_>, code: Option<&Secret>) -> R
     {
         return Err(ErrorCode::InviteExhausted.into());
     }
-    Ok(table::record_invite_use(&txn.tx, &invite.id).await?)
+    Ok(Some(invite))
 }

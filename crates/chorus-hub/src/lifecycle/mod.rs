@@ -1,5 +1,6 @@
 //! Operations that touch several protocols: registering, rotating a key, unregistering, and listing agents with their presence.
 
+mod admission;
 mod directory;
 mod owner;
 mod register;

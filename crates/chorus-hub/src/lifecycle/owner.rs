@@ -1,7 +1,7 @@
 //! Owners: which owner an agent may name, and the owner's account.
 
 use super::register::RegistrationChange;
-use crate::store::{Agent, OwnerId, WriteTxn, ledger, principals};
+use crate::store::{Agent, DbConnection, OwnerId, WriteTxn, ledger, principals};
 use crate::{Principal, Result};
 use chorus_wire::ErrorCode;
 use chorus_wire::credits::Credits;
@@ -10,12 +10,12 @@ use chorus_wire::credits::Credits;
 /// A name in the form of an address or handle can only be claimed by the agent of that name; otherwise a stranger could prevent
 /// its registration.
 pub(super) async fn find_claimable_owner(
-    txn: &WriteTxn<'_>,
+    tx: &DbConnection<'_>,
     name: &str,
     agent_id: &str,
     principal: &Principal,
 ) -> Result<Option<OwnerId>> {
-    match (principals::find_owner_id(&txn.tx, name).await?, principal) {
+    match (principals::find_owner_id(tx, name).await?, principal) {
         (None, _) if name != agent_id && (name.contains('@') || name.starts_with('~')) => {
             Err(ErrorCode::OwnerTaken.into())
         }
@@ -34,7 +34,7 @@ pub(super) async fn change_owner(
     name: &str,
     principal: &Principal,
 ) -> Result<OwnerId> {
-    if let Some(owner) = find_claimable_owner(txn, name, &agent.agent_id, principal).await? {
+    if let Some(owner) = find_claimable_owner(&txn.tx, name, &agent.agent_id, principal).await? {
         return Ok(owner);
     }
     if *agent.owner_name == *agent.agent_id

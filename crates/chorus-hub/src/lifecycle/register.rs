@@ -1,5 +1,6 @@
 //! Registration in both forms: by the agent itself and by an operator.
 
+use super::admission::{check_endpoints, check_registration, check_registry_space, owner_name};
 use super::directory::describe_agent;
 use super::end_agent_streams;
 use super::owner::{find_claimable_owner, open_account};
@@ -9,7 +10,7 @@ use crate::frame::Frames;
 use crate::identity::{hash_secret, invites};
 use crate::market::{reputation, skills};
 use crate::store::{
-    Agent, CacheInvalidation, MemberId, SubjectId, WriteTxn, counters, principals, record_activity,
+    Agent, CacheInvalidation, MemberId, SubjectId, WriteTxn, principals, record_activity,
 };
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result, random};
@@ -57,8 +58,7 @@ pub async fn register_agent(
     frames: &Frames,
     request: RegistrationRequest,
 ) -> Result<(bool, RegistrationReply)> {
-    check_endpoints(hub, &request).await?;
-    skills::check_skills(request.market.as_ref().map_or(&[], |market| &market.skills))?;
+    check_registration(principal, hub, &request).await?;
     let key = random::new_secret("ca_");
     let key_hash = hash_secret(key.expose());
     let host = hub.options().host_name.clone();
@@ -114,7 +114,7 @@ pub async fn register_on_behalf(
     request: RegistrationRequest,
 ) -> Result<(bool, RegistrationReply)> {
     principal.require_operator()?;
-    check_endpoints(hub, &request).await?;
+    check_endpoints(hub, &request)?;
     let key = random::new_secret("ca_");
     let key_hash = hash_secret(key.expose());
     let host = hub.options().host_name.clone();
@@ -148,21 +148,6 @@ pub async fn register_on_behalf(
     Ok(finish_registration(hub, frames, change, key))
 }
 
-/// Before the transaction: resolving a host name may take a DNS query.
-async fn check_endpoints(hub: &HubContext, request: &RegistrationRequest) -> Result<()> {
-    let endpoints = [
-        request.endpoint.as_ref(),
-        request
-            .market
-            .as_ref()
-            .and_then(|market| market.api_endpoint.as_ref()),
-    ];
-    for url in endpoints.into_iter().flatten() {
-        hub.outgoing_client().check_endpoint(url)?;
-    }
-    Ok(())
-}
-
 pub(super) fn card_json(request: &RegistrationRequest) -> Option<Box<str>> {
     request.card.as_ref().map(|card| card.to_json().into())
 }
@@ -179,22 +164,13 @@ async fn create_agent(
     host: &str,
     max_agents: Option<u64>,
 ) -> Result<RegistrationChange> {
-    if let Some(max_agents) = max_agents {
-        let agent_count =
-            counters::read_counters(&txn.tx).await?.agents + txn.counter_deltas.agents;
-        if agent_count >= max_agents as i64 {
-            return Err(ErrorCode::RegistryFull.into());
-        }
-    }
-    let named_owner = request
-        .market
-        .as_ref()
-        .and_then(|market| market.owner_id.as_deref());
-    let owner_name = named_owner.unwrap_or(&request.agent_id).to_owned();
-    let owner = match find_claimable_owner(txn, &owner_name, &request.agent_id, principal).await? {
-        Some(owner) => owner,
-        None => principals::create_owner(&txn.tx, &owner_name).await?,
-    };
+    check_registry_space(&txn.tx, max_agents, txn.counter_deltas.agents).await?;
+    let owner_name = owner_name(request).to_owned();
+    let owner =
+        match find_claimable_owner(&txn.tx, &owner_name, &request.agent_id, principal).await? {
+            Some(owner) => owner,
+            None => principals::create_owner(&txn.tx, &owner_name).await?,
+        };
     let id = principals::allocate_subject_id(&txn.tx).await?;
     let mut agent = Agent {
         id,

@@ -7,7 +7,8 @@ pub mod jobs;
 pub(crate) mod ledger;
 pub(crate) mod presence;
 pub(crate) mod reputation;
-pub(crate) mod schema;
+mod schema;
+pub(crate) mod schema_checks;
 pub mod skills;
 mod transfer;
 

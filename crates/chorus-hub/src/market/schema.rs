@@ -5,8 +5,10 @@ use crate::Result;
 use chorus_wire::market::skill::SkillOffer;
 use chorus_wire::{Error, ErrorCode, limits};
 use jsonschema::{PatternOptions, Validator};
-use quick_cache::{Weighter, sync::Cache};
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 /// The types of the short form and their names in JSON Schema. The document uses `string` and
@@ -52,54 +54,74 @@ const NAMED_SUBSCHEMAS: [&str; 4] = [
 ];
 
 /// A compiled schema, with the number of its parts and patterns.
-struct CompiledSchema {
+pub(super) struct CompiledSchema {
     validator: Validator,
     parts: usize,
     patterns: usize,
 }
 
-/// Weighs a compiled schema by its patterns, which take most of its memory.
+/// Weighs a compiled schema by the most memory that it can take.
 #[derive(Clone)]
-struct PatternWeighter;
+struct SchemaWeighter;
 
-impl Weighter<String, Arc<CompiledSchema>> for PatternWeighter {
-    fn weight(&self, _: &String, compiled: &Arc<CompiledSchema>) -> u64 {
-        1 + compiled.patterns as u64
+impl Weighter<String, Arc<CompiledSchema>> for SchemaWeighter {
+    fn weight(&self, text: &String, compiled: &Arc<CompiledSchema>) -> u64 {
+        let bytes = text.len()
+            + compiled.parts * crate::limits::SCHEMA_PART_MEMORY
+            + compiled.patterns * crate::limits::PATTERN_MEMORY;
+        bytes as u64
     }
 }
 
-static SCHEMA_CACHE: LazyLock<Cache<String, Arc<CompiledSchema>, PatternWeighter>> =
+/// In one shard: a schema with many patterns weighs a quarter of the whole cache.
+static SCHEMA_CACHE: LazyLock<Cache<String, Arc<CompiledSchema>, SchemaWeighter>> =
     LazyLock::new(|| {
-        Cache::with_weighter(
-            crate::limits::COMPILED_SCHEMAS_CACHED,
-            crate::limits::COMPILED_SCHEMAS_CACHED as u64,
-            PatternWeighter,
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(crate::limits::COMPILED_SCHEMAS_EXPECTED)
+            .weight_capacity(crate::limits::COMPILED_SCHEMAS_BYTES)
+            .shards(1)
+            .build()
+            .expect("all required options are given");
+        Cache::with_options(
+            options,
+            SchemaWeighter,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
         )
     });
 
-/// Checks that the schemas of a skill are valid, before it is offered.
-pub(crate) fn check_skill_schemas(skill: &SkillOffer) -> Result<()> {
-    let schemas = [
-        ("input_schema", &skill.input_schema),
-        ("output_schema", &skill.output_schema),
-    ];
-    for (field, schema) in schemas {
+/// Checks that the schemas of all skills of one request are valid. Compiling takes milliseconds:
+/// only for a thread that serves no requests.
+pub(super) fn check_skill_schemas(skills: &[SkillOffer]) -> Result<()> {
+    let mut budget = SchemaBudget::for_request();
+    let mut measured = Vec::new();
+    let schemas = skills.iter().flat_map(|skill| {
+        [
+            ("input_schema", skill, &skill.input_schema),
+            ("output_schema", skill, &skill.output_schema),
+        ]
+    });
+    let invalid_schema = |field: &str, skill: &SkillOffer, reason: String| {
+        Error::validation(format!("{field} of {}: {reason}", skill.skill_name))
+    };
+    // All are measured before the first is compiled, so that a refusal costs little.
+    for (field, skill, schema) in schemas {
         if let Some(schema) = schema {
-            let invalid_schema = |reason: String| {
-                Error::validation(format!("{field} of {}: {reason}", skill.skill_name))
-            };
-            compile_schema(schema).map_err(invalid_schema)?;
+            let part = MeasuredSchema::measure(schema, &mut budget)
+                .map_err(|reason| invalid_schema(field, skill, reason))?;
+            measured.push((field, skill, part));
         }
+    }
+    for (field, skill, part) in measured {
+        part.compile()
+            .map_err(|reason| invalid_schema(field, skill, reason))?;
     }
     Ok(())
 }
 
-/// Checks an input against the skill as registered (JOB-27). A mismatch is refused before any
-/// credits are held.
-pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
-    let Some(schema) = skill.get("input_schema").filter(|schema| !schema.is_null()) else {
-        return Ok(());
-    };
+/// Checks an input against the schema of a skill (JOB-27). Only for a thread that serves no
+/// requests.
+pub(super) fn check_input_now(schema: &Value, input: &Value) -> Result<()> {
     let text = schema.to_string();
     let compiled = match SCHEMA_CACHE.get(&text) {
         Some(compiled) => compiled,
@@ -109,8 +131,7 @@ pub(crate) fn check_input(skill: &Value, input: &Value) -> Result<()> {
             compiled
         }
     };
-    // Each part may have to be compared with each value, and the thread serves nothing else
-    // meanwhile.
+    // Each part may have to be compared with each value.
     if compiled.parts.saturating_mul(count_values(input)) > limits::SCHEMA_WORK {
         let message =
             "input_data has more values than can be checked against the schema of the skill";
@@ -149,50 +170,91 @@ fn count_values(value: &Value) -> usize {
     }
 }
 
+fn is_schema_keyword(key: &str) -> bool {
+    SCHEMA_KEYWORDS.split(' ').any(|keyword| keyword == key)
+}
+
 fn compile_schema(schema: &Value) -> std::result::Result<CompiledSchema, String> {
-    let Value::Object(map) = schema else {
-        return Err("it must be an object".into());
-    };
-    let expanded = expand_short_form(map);
-    let schema = expanded.as_ref().unwrap_or(schema);
-    if expanded.is_none()
-        && !map
-            .keys()
-            .any(|key| SCHEMA_KEYWORDS.split(' ').any(|keyword| keyword == key))
-    {
-        return Err("it is neither a JSON Schema nor of the form {\"field\": \"type\"} with the types string, number, integer, \
-                    boolean, array or list, object or dict"
-            .into());
+    MeasuredSchema::measure(schema, &mut SchemaBudget::for_request())?.compile()
+}
+
+/// What the schemas of one request may have together (R-99).
+struct SchemaBudget {
+    parts_left: usize,
+    patterns_left: usize,
+}
+
+impl SchemaBudget {
+    fn for_request() -> Self {
+        Self {
+            parts_left: limits::REQUEST_SCHEMA_PARTS,
+            patterns_left: limits::REQUEST_PATTERNS,
+        }
     }
-    let mut walker = SchemaWalker {
-        root: schema,
-        parts: 0,
-        patterns: 0,
-        unevaluated_count: 0,
-        open_references: Vec::new(),
-    };
-    walker.walk_part(schema)?;
-    let SchemaWalker {
-        parts, patterns, ..
-    } = walker;
-    // Patterns are matched in linear time and limited in size, so that no skill can exhaust the
-    // hub's CPU or memory.
-    let pattern = PatternOptions::regex()
-        .size_limit(limits::PATTERN_BYTES)
-        .dfa_size_limit(limits::PATTERN_BYTES);
-    let options = jsonschema::options().with_pattern_options(pattern);
-    let validator = options.build(schema);
-    let validator = validator.map_err(|error| {
-        format!(
-            "it is no JSON Schema: {}",
-            truncate_message(&error.to_string())
-        )
-    })?;
-    Ok(CompiledSchema {
-        validator,
-        parts,
-        patterns,
-    })
+}
+
+/// A schema within its limits, not compiled yet.
+struct MeasuredSchema<'a> {
+    /// The JSON Schema, with a short form expanded.
+    schema: Cow<'a, Value>,
+    parts: usize,
+    patterns: usize,
+}
+
+impl<'a> MeasuredSchema<'a> {
+    fn measure(schema: &'a Value, budget: &mut SchemaBudget) -> std::result::Result<Self, String> {
+        let Value::Object(map) = schema else {
+            return Err("it must be an object".into());
+        };
+        let schema = match expand_short_form(map) {
+            Some(expanded) => Cow::Owned(expanded),
+            None if !map.keys().any(|key| is_schema_keyword(key)) => {
+                return Err("it is neither a JSON Schema nor of the form {\"field\": \"type\"} with the types string, number, \
+                            integer, boolean, array or list, object or dict"
+                    .into());
+            }
+            None => Cow::Borrowed(schema),
+        };
+        let mut walker = SchemaWalker {
+            root: &schema,
+            budget,
+            parts: 0,
+            patterns: 0,
+            unevaluated_count: 0,
+            open_references: Vec::new(),
+        };
+        walker.walk_part(&schema)?;
+        let SchemaWalker {
+            parts, patterns, ..
+        } = walker;
+        Ok(Self {
+            schema,
+            parts,
+            patterns,
+        })
+    }
+
+    fn compile(&self) -> std::result::Result<CompiledSchema, String> {
+        // Patterns are matched in linear time and limited in size, so that no skill can exhaust the
+        // hub's CPU or memory.
+        let pattern = PatternOptions::regex()
+            .size_limit(limits::PATTERN_BYTES)
+            .dfa_size_limit(limits::PATTERN_BYTES);
+        let validator = jsonschema::options()
+            .with_pattern_options(pattern)
+            .build(&self.schema)
+            .map_err(|error| {
+                format!(
+                    "it is no JSON Schema: {}",
+                    truncate_message(&error.to_string())
+                )
+            })?;
+        Ok(CompiledSchema {
+            validator,
+            parts: self.parts,
+            patterns: self.patterns,
+        })
+    }
 }
 
 /// Expands a short form to JSON Schema: every field is required and has its type, other fields are
@@ -222,15 +284,16 @@ fn expand_short_form(map: &Map<String, Value>) -> Option<Value> {
 
 /// Counts the parts of a schema with its references expanded. A schema of a few lines can expand to
 /// more work than there is time for, and one that contains itself never ends. Both are refused.
-struct SchemaWalker<'a> {
+struct SchemaWalker<'a, 'b> {
     root: &'a Value,
+    budget: &'b mut SchemaBudget,
     parts: usize,
     patterns: usize,
     unevaluated_count: usize,
     open_references: Vec<&'a str>,
 }
 
-impl<'a> SchemaWalker<'a> {
+impl<'a> SchemaWalker<'a, '_> {
     fn walk_part(&mut self, part: &'a Value) -> std::result::Result<(), String> {
         self.count_parts(1)?;
         match part {
@@ -278,24 +341,38 @@ impl<'a> SchemaWalker<'a> {
 
     fn count_parts(&mut self, parts: usize) -> std::result::Result<(), String> {
         self.parts += parts;
-        if self.parts <= limits::SCHEMA_PARTS {
-            return Ok(());
+        if self.parts > limits::SCHEMA_PARTS {
+            return Err(format!(
+                "it has more than {} parts, its references written out",
+                limits::SCHEMA_PARTS
+            ));
         }
-        Err(format!(
-            "it has more than {} parts, its references written out",
-            limits::SCHEMA_PARTS
-        ))
+        let left = self.budget.parts_left.checked_sub(parts);
+        self.budget.parts_left = left.ok_or_else(|| {
+            format!(
+                "the schemas of one request have at most {} parts together",
+                limits::REQUEST_SCHEMA_PARTS
+            )
+        })?;
+        Ok(())
     }
 
     fn count_patterns(&mut self, added: usize) -> std::result::Result<(), String> {
         self.patterns += added;
-        if self.patterns <= limits::SCHEMA_PATTERNS {
-            return self.count_parts(added);
+        if self.patterns > limits::SCHEMA_PATTERNS {
+            return Err(format!(
+                "it has more than {} patterns, its references written out",
+                limits::SCHEMA_PATTERNS
+            ));
         }
-        Err(format!(
-            "it has more than {} patterns, its references written out",
-            limits::SCHEMA_PATTERNS
-        ))
+        let left = self.budget.patterns_left.checked_sub(added);
+        self.budget.patterns_left = left.ok_or_else(|| {
+            format!(
+                "the schemas of one request have at most {} patterns together",
+                limits::REQUEST_PATTERNS
+            )
+        })?;
+        self.count_parts(added)
     }
 
     fn follow_reference(&mut self, reference: &'a str) -> std::result::Result<(), String> {

@@ -1,6 +1,6 @@
 //! Skills: agents offer and withdraw them, and jobs find them by name (JOB-09, JOB-27).
 
-use super::{presence, reputation, schema};
+use super::{presence, reputation, schema_checks};
 use crate::context::HubContext;
 use crate::identity::Agent;
 use crate::store::{AgentId, DbConnection, WriteTxn, principals, skills};
@@ -136,12 +136,6 @@ pub(crate) async fn replace_skills(
     Ok(skills::replace_skills(&txn.tx, agent_id, score.to_bits(), skills).await?)
 }
 
-/// Checks the schemas of skills. Callers do this before the transaction, so that it does not wait
-/// for it.
-pub(crate) fn check_skills(skills: &[SkillOffer]) -> Result<()> {
-    skills.iter().try_for_each(schema::check_skill_schemas)
-}
-
 /// `PUT /skills/{name}`: offers or changes a skill without a new registration, and so without a new
 /// key. True when the skill is new.
 pub async fn put_skill(
@@ -150,7 +144,7 @@ pub async fn put_skill(
     skill: SkillOffer,
 ) -> Result<(bool, SkillOffer)> {
     let id = principal.require_agent()?.id;
-    schema::check_skill_schemas(&skill)?;
+    schema_checks::check_skills(std::slice::from_ref(&skill)).await?;
     hub.store()
         .write(async move |txn| {
             principals::find_agent(&txn.tx, id)

@@ -7,7 +7,7 @@ use crate::identity::{self, Agent};
 use crate::limits;
 use crate::market::ledger::{self, JobRef};
 use crate::market::skills::{self, WorkerOffer};
-use crate::market::{presence, schema};
+use crate::market::{presence, schema_checks};
 use crate::store::jobs::{self, JobRecord, NewJob};
 use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
 use crate::{Principal, Result, random};
@@ -175,7 +175,7 @@ async fn select_worker(
     if offer.cost > request.budget {
         return Err(over_budget(offer.cost));
     }
-    schema::check_input(&offer.skill, &request.input_data)?;
+    schema_checks::check_input(&offer.skill, &request.input_data).await?;
     if presence::is_online(hub, &offer.agent) {
         Ok(offer)
     } else {

@@ -3,8 +3,7 @@
 use super::*;
 
 fn accepts(schema: &Value, input: &Value) -> bool {
-    let skill = json!({"skill_name": "s", "input_schema": schema});
-    match check_input(&skill, input) {
+    match check_input_now(schema, input) {
         Ok(()) => true,
         Err(error) => {
             assert_eq!(error.code, ErrorCode::SkillMismatch, "{error}");
@@ -70,8 +69,8 @@ fn field_names_that_are_also_keywords_stay_field_names_in_the_short_form() {
 
 #[test]
 fn an_error_names_the_field_and_does_not_quote_the_whole_input() {
-    let skill = json!({"input_schema": {"text": "string"}});
-    let error = check_input(&skill, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
+    let schema = json!({"text": "string"});
+    let error = check_input_now(&schema, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
     assert!(
         error.message.starts_with("input_data.text ") && error.message.len() < 400,
         "{error}"
@@ -222,4 +221,30 @@ fn an_input_that_would_take_too_long_to_check_is_refused_at_once() {
     }
     let plain = json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}});
     assert!(accepts(&plain, &json!(vec![1; 25_000])));
+}
+
+/// a registration has up to 128 schemas, so each within its own limits is not enough.
+#[test]
+fn the_schemas_of_one_request_are_limited_together() {
+    let patterns = |count: usize| {
+        let pattern = |n: usize| json!({"pattern": format!("^x{n}$")});
+        json!({"allOf": (0..count).map(pattern).collect::<Vec<_>>()})
+    };
+    let parts = |count: usize| json!({"allOf": vec![json!({}); count]});
+    let offers = |schema: Value, count: usize| -> Vec<SkillOffer> {
+        let offer = |number: usize| SkillOffer {
+            skill_name: format!("s{number}"),
+            description: None,
+            cost_per_call: chorus_wire::credits::Credits::from_hundredths(1),
+            input_schema: Some(schema.clone()),
+            output_schema: None,
+        };
+        (0..count).map(offer).collect()
+    };
+    let half = limits::REQUEST_PATTERNS / 2;
+    assert!(check_skill_schemas(&offers(patterns(half), 2)).is_ok());
+    let refused = check_skill_schemas(&offers(patterns(half), 3)).unwrap_err();
+    assert!(refused.message.contains("patterns together"), "{refused}");
+    let refused = check_skill_schemas(&offers(parts(1_900), 6)).unwrap_err();
+    assert!(refused.message.contains("parts together"), "{refused}");
 }
