@@ -40,8 +40,8 @@ pub const SCHEMA_CHECKS_AT_ONCE: usize = 2;
 /// Max wait for one of these checks: a check takes tens of milliseconds. Afterwards the request is
 /// answered with a retryable 503.
 pub const SCHEMA_CHECK_WAIT: Duration = Duration::from_secs(5);
-/// Max bytes of all rings together, so that many busy handles do not exhaust memory. Beyond it a growing
-/// ring drops its own oldest frames.
+/// Max bytes of all rings together, so that many busy handles do not exhaust memory. A payload counts once,
+/// however many rings it is in. Beyond it the largest rings drop their oldest frames.
 pub const ALL_RINGS_BYTES: usize = 512 * 1024 * 1024;
 /// Max handles whose last frame sequence is kept after their ring is dropped, so that a returning session
 /// learns whether it missed anything. Beyond it all are dropped, and a returning session is told of a gap

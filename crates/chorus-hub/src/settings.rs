@@ -38,6 +38,8 @@ pub struct HubOptions {
     pub seal_key_file: Option<PathBuf>,
     /// steps from agent to agent that may follow a person's message in a channel.
     pub agent_turns: u32,
+    /// Max bytes of the frames in all rings; beyond it the largest rings drop their oldest frames.
+    pub frame_memory_bytes: usize,
     pub clock: Clock,
 }
 
@@ -60,6 +62,7 @@ impl HubOptions {
             public_url: "http://127.0.0.1:3000".into(),
             seal_key_file: None,
             agent_turns: limits::AGENT_TURNS_DEFAULT,
+            frame_memory_bytes: crate::limits::ALL_RINGS_BYTES,
             clock: Clock::system(),
         }
     }

@@ -19,6 +19,18 @@ pub fn format_event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
     Bytes::from(out)
 }
 
+/// The beginning of an event whose data is shared with other streams: its name and its id. [`format_event_data`] is the rest.
+pub fn write_event_head(out: &mut Vec<u8>, name: &str, id: Cursor) {
+    // Writing to a Vec cannot fail.
+    let _ = std::io::Write::write_fmt(out, format_args!("event: {name}\nid: {id}\n"));
+}
+
+/// The data line of an event and its end, after [`write_event_head`]. `data` is JSON on one line.
+pub fn format_event_data(data: &str) -> Bytes {
+    debug_assert!(!data.contains(['\n', '\r']), "event data is one line");
+    Bytes::from(format!("data: {data}\n\n"))
+}
+
 /// Formats the first event of a stream, with the pause before a reconnect. `retry` is part of a real event because some
 /// readers turn a lone `retry` into an empty event.
 pub fn format_opening_event(name: &str, data: &str) -> Bytes {

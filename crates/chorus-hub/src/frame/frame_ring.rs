@@ -1,9 +1,9 @@
 //! The frame ring: the last frames of one handle, as events ready to be written, bounded in time, number and bytes.
 
-use super::frame_label::FrameLabel;
-use bytes::Bytes;
+use super::ring_memory::RingReservation;
+use super::shared_frame::{RING_ENTRY_BYTES, SharedFrame};
 use chorus_wire::cursor::Cursor;
-use chorus_wire::{limits, sse};
+use chorus_wire::limits;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,20 +23,33 @@ pub const RING_RETENTION: RingRetention = RingRetention {
     bytes: limits::RING_BYTES,
 };
 
-/// Memory of an entry beside its event: the entry, its share of the label, the allocator's overhead. Without it a ring of tiny
-/// frames would use several times its bound.
-const ENTRY_OVERHEAD_BYTES: usize = 256;
+/// Bytes of an entry beside the frame's text, for the retention of a ring. Without it a ring of tiny frames would use several times
+/// its bound.
+const ENTRY_OVERHEAD_BYTES: usize = 300;
+/// Smallest capacity to which a ring shrinks when most of its entries are dropped.
+const MIN_CAPACITY: usize = 8;
 
+/// A frame in one ring. The frame itself is shared with the rings of its other targets.
 pub(super) struct RingEntry {
-    pub event: Bytes,
-    pub label: Arc<FrameLabel>,
+    pub frame: Arc<SharedFrame>,
     seq: u64,
-    added_at: Duration,
 }
 
 impl RingEntry {
+    /// What counts towards the retention of the ring, whether or not other rings have the frame too: a handle keeps the same
+    /// frames in both cases.
     fn size_bytes(&self) -> usize {
-        self.event.len() + ENTRY_OVERHEAD_BYTES
+        self.frame.text_bytes() + ENTRY_OVERHEAD_BYTES
+    }
+
+    fn charged_bytes(&self) -> usize {
+        self.frame.share_bytes() + RING_ENTRY_BYTES
+    }
+}
+
+impl Drop for RingEntry {
+    fn drop(&mut self) {
+        self.frame.release_entry();
     }
 }
 
@@ -46,6 +59,8 @@ pub(super) struct FrameRing {
     floor_seq: u64,
     entries: VecDeque<RingEntry>,
     size_bytes: usize,
+    /// The memory that the ring is charged for: of a shared frame its share.
+    charged_bytes: usize,
     retention: RingRetention,
 }
 
@@ -58,6 +73,7 @@ impl FrameRing {
             floor_seq,
             entries: VecDeque::new(),
             size_bytes: 0,
+            charged_bytes: 0,
             retention,
         }
     }
@@ -83,8 +99,8 @@ impl FrameRing {
         self.entries.len()
     }
 
-    pub fn size_bytes(&self) -> usize {
-        self.size_bytes
+    pub fn charged_bytes(&self) -> usize {
+        self.charged_bytes
     }
 
     pub fn cursor_at(&self, seq: u64) -> Cursor {
@@ -94,26 +110,22 @@ impl FrameRing {
         }
     }
 
-    /// Renders the event once for all sessions, and appends it at the next sequence, or at its sequence in the frame stream.
+    /// Appends the frame that `build_frame` makes for its cursor, at the next sequence or at its sequence in the frame stream.
     /// Frames that no longer fit are dropped, oldest first.
     pub fn push(
         &mut self,
         shared_seq: Option<u64>,
-        text: &str,
-        label: Arc<FrameLabel>,
-        now: Duration,
+        reservation: &mut RingReservation,
+        build_frame: impl FnOnce(Cursor, &mut RingReservation) -> Arc<SharedFrame>,
     ) {
         let seq = shared_seq
             .unwrap_or(self.newest_seq() + 1)
             .max(self.newest_seq() + 1);
-        let event = sse::format_event(label.kind.as_str(), Some(self.cursor_at(seq)), text);
-        let entry = RingEntry {
-            event,
-            label,
-            seq,
-            added_at: now,
-        };
+        let frame = build_frame(self.cursor_at(seq), reservation);
+        frame.claim_entry(reservation);
+        let entry = RingEntry { frame, seq };
         self.size_bytes += entry.size_bytes();
+        self.charged_bytes += entry.charged_bytes();
         self.entries.push_back(entry);
         while self.entries.len() > self.retention.frames || self.size_bytes > self.retention.bytes {
             self.drop_oldest();
@@ -133,7 +145,7 @@ impl FrameRing {
     }
 
     fn is_expired(&self, entry: &RingEntry, now: Duration) -> bool {
-        entry.added_at + Duration::from_secs(self.retention.seconds) < now
+        entry.frame.added_at + Duration::from_secs(self.retention.seconds) < now
     }
 
     /// The floor for sessions that open now: expired frames are gone for them, dropped or not.
@@ -151,10 +163,13 @@ impl FrameRing {
             return false;
         };
         self.size_bytes -= entry.size_bytes();
+        self.charged_bytes -= entry.charged_bytes();
         self.floor_seq = entry.seq;
-        // After a burst its memory is freed.
+        // After a burst its memory is freed; [`RING_ENTRY_BYTES`] counts on it.
         if self.entries.is_empty() {
             self.entries = VecDeque::new();
+        } else if self.entries.capacity() > MIN_CAPACITY.max(self.entries.len() * 4) {
+            self.entries.shrink_to(self.entries.len() * 2);
         }
         true
     }

@@ -3,7 +3,9 @@
 
 use super::frame_label::FrameLabel;
 use super::frame_ring::{FrameRing, RING_RETENTION};
+use super::ring_memory::RingReservation;
 use super::session::FrameSession;
+use super::shared_frame::{EventBatch, SharedFrame};
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use chorus_wire::cursor::{Cursor, ResumePoint};
@@ -13,27 +15,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Max bytes that a session reads at once: larger writes save nothing.
-const CHUNK_BYTES: usize = 64 * 1024;
-
 pub(super) struct HandleSessions {
     state: RwLock<SessionsState>,
-    ring_memory: Arc<RingMemory>,
-}
-
-/// The bytes of all rings of the hub, and their limit.
-pub(super) struct RingMemory {
-    pub used_bytes: AtomicUsize,
-    pub max_bytes: usize,
-}
-
-impl Default for RingMemory {
-    fn default() -> Self {
-        Self {
-            used_bytes: AtomicUsize::new(0),
-            max_bytes: crate::limits::ALL_RINGS_BYTES,
-        }
-    }
+    /// [`FrameRing::charged_bytes`], to be read without the lock.
+    charged_bytes: AtomicUsize,
 }
 
 struct SessionsState {
@@ -55,14 +40,14 @@ pub(super) enum JoinRefusal {
 /// What a session reads.
 #[derive(Debug)]
 pub(super) enum SessionPoll {
-    Events(Bytes),
+    Events(Vec<Bytes>),
     /// Frames were dropped before the session read them.
     Gap(Cursor),
     Ended(StreamEnd),
 }
 
 impl HandleSessions {
-    pub fn new(epoch: u64, floor_seq: u64, now: Duration, ring_memory: Arc<RingMemory>) -> Self {
+    pub fn new(epoch: u64, floor_seq: u64, now: Duration) -> Self {
         let ring = FrameRing::new(epoch, floor_seq, RING_RETENTION);
         Self {
             state: RwLock::new(SessionsState {
@@ -71,7 +56,7 @@ impl HandleSessions {
                 empty_since: now,
                 is_closed: false,
             }),
-            ring_memory,
+            charged_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -83,19 +68,21 @@ impl HandleSessions {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the ring and updates the bytes of all rings.
+    /// Changes the ring and publishes its charge.
     fn update_ring<T>(
         &self,
         state: &mut SessionsState,
         change: impl FnOnce(&mut FrameRing) -> T,
     ) -> T {
-        let before = state.ring.size_bytes();
         let outcome = change(&mut state.ring);
-        let after = state.ring.size_bytes();
-        self.ring_memory
-            .used_bytes
-            .fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        self.charged_bytes
+            .store(state.ring.charged_bytes(), Ordering::Relaxed);
         outcome
+    }
+
+    /// The memory that the ring is charged for.
+    pub fn charged_bytes(&self) -> usize {
+        self.charged_bytes.load(Ordering::Relaxed)
     }
 
     /// Adds a session, which reads from now on or since its cursor. Returns the cursor at which it starts, and true when there
@@ -153,9 +140,10 @@ impl HandleSessions {
     pub fn publish_frame(
         &self,
         shared_seq: Option<u64>,
-        text: &str,
-        label: &Arc<FrameLabel>,
+        label: &FrameLabel,
         now: Duration,
+        reservation: &mut RingReservation,
+        build_frame: impl FnOnce(Cursor, &mut RingReservation) -> Arc<SharedFrame>,
     ) -> Option<u64> {
         let mut wakers: Vec<Waker> = Vec::new();
         let mut state = self.write_state();
@@ -164,9 +152,8 @@ impl HandleSessions {
         }
         let before = state.ring.newest_seq();
         self.update_ring(&mut state, |ring| {
-            ring.push(shared_seq, text, label.clone(), now)
+            ring.push(shared_seq, reservation, build_frame)
         });
-        self.evict_over_limit(&mut state);
         let newest = state.ring.newest_seq();
         let mut count = 0;
         let mut consumed_seq = newest;
@@ -190,18 +177,14 @@ impl HandleSessions {
         Some(count)
     }
 
-    /// Invariant 6: when all rings together are full, the ring that grows drops its own oldest frames.
-    fn evict_over_limit(&self, state: &mut SessionsState) {
-        let mut excess = self
-            .ring_memory
-            .used_bytes
-            .load(Ordering::Relaxed)
-            .saturating_sub(self.ring_memory.max_bytes);
-        while excess > 0 && state.ring.len() > 1 {
-            let before = state.ring.size_bytes();
-            self.update_ring(state, FrameRing::drop_oldest);
-            excess = excess.saturating_sub(before - state.ring.size_bytes());
-        }
+    /// Drops the oldest frames until the ring is charged for no more than `max_bytes`, and at least one. A session that had not
+    /// read them gets a gap event. Returns the charge.
+    pub fn evict_frames(&self, max_bytes: usize) -> usize {
+        let mut state = self.write_state();
+        self.update_ring(&mut state, |ring| {
+            while ring.drop_oldest() && ring.charged_bytes() > max_bytes {}
+            ring.charged_bytes()
+        })
     }
 
     /// All frames after the session's cursor that are for it, as one chunk; pending until there is one.
@@ -291,55 +274,30 @@ impl HandleSessions {
         self.read_state().sessions.len()
     }
 
+    #[cfg(test)]
+    pub fn list_frames(&self) -> Vec<Arc<SharedFrame>> {
+        let state = self.read_state();
+        let entries = state.ring.entries_after(0);
+        entries.map(|(_, entry)| entry.frame.clone()).collect()
+    }
+
     pub fn list_sessions(&self) -> Vec<Arc<FrameSession>> {
         self.read_state().sessions.clone()
     }
 }
 
-impl Drop for HandleSessions {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.ring_memory
-            .used_bytes
-            .fetch_sub(state.ring.size_bytes(), Ordering::Relaxed);
-    }
-}
-
-/// The unread frames of a session, up to a chunk. A single event is shared; several are copied into one chunk, so that they are
-/// one write and one reference count.
-fn collect_unread(ring: &FrameRing, session: &FrameSession) -> Bytes {
-    let mut first_event: Option<&Bytes> = None;
-    let mut chunk: Vec<u8> = Vec::new();
-    for (seq, entry) in ring.entries_after(session.cursor()) {
-        if entry.label.admits_session(session) {
-            match first_event {
-                None => first_event = Some(&entry.event),
-                Some(first) => {
-                    if chunk.is_empty() {
-                        let rest = ring.len();
-                        chunk.reserve_exact(
-                            first
-                                .len()
-                                .max(entry.event.len())
-                                .saturating_mul(rest)
-                                .min(CHUNK_BYTES),
-                        );
-                        chunk.extend_from_slice(first);
-                    }
-                    if chunk.len() + entry.event.len() > CHUNK_BYTES {
-                        break;
-                    }
-                    chunk.extend_from_slice(&entry.event);
-                }
-            }
+/// The unread frames of a session, up to a chunk.
+fn collect_unread(ring: &FrameRing, session: &FrameSession) -> Vec<Bytes> {
+    let unread = ring.entries_after(session.cursor());
+    let mut batch = EventBatch::new(unread.size_hint().0);
+    for (seq, entry) in unread {
+        let frame = &entry.frame;
+        if frame.label.admits_session(session) && !batch.push(frame, ring.cursor_at(seq)) {
+            break;
         }
         session.set_cursor(seq);
     }
-    if chunk.is_empty() {
-        first_event.cloned().unwrap_or_default()
-    } else {
-        Bytes::from(chunk)
-    }
+    batch.into_parts()
 }
 
 #[cfg(test)]

@@ -13,9 +13,11 @@ pub mod organisations;
 mod recent_submissions;
 mod replicate;
 mod resolve_scope;
+mod ring_memory;
 mod roster;
 mod session;
 mod session_registry;
+mod shared_frame;
 mod stream_position;
 mod submit;
 mod subscription;
@@ -60,9 +62,10 @@ impl WeakFrames {
 
 impl Frames {
     pub(crate) fn new(context: HubContext) -> Self {
+        let registry = SessionRegistry::with_memory(context.options().frame_memory_bytes);
         Self(Arc::new(FramesInner {
             context,
-            registry: SessionRegistry::default(),
+            registry,
             recent_submissions: RecentSubmissions::default(),
             addressing_cache: AddressingCache::default(),
         }))

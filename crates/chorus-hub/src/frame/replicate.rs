@@ -233,16 +233,13 @@ pub(super) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
         message.and_then(|message| Some((message.parse_label()?, message)))
     {
         let label = Arc::new(label);
-        let emit = |target: &AgentId| {
-            frames
-                .registry()
-                .publish_frame(*target, Some(seq), &message.text, &label, now)
+        let registry = frames.registry();
+        let emit = || {
+            Ok(registry.publish_frame(&message.targets, Some(seq), &message.text, &label, now))
         };
         let _ = frames
             .recent_submissions()
-            .emit_once(message.sender, message.id, now, || {
-                Ok(message.targets.iter().map(emit).sum())
-            });
+            .emit_once(message.sender, message.id, now, emit);
     }
     frames.registry().progress.advance_to(seq);
 }

@@ -2,18 +2,25 @@
 //! another.
 
 use super::frame_label::FrameLabel;
-use super::handle_sessions::{HandleSessions, JoinRefusal, RingMemory};
+use super::handle_sessions::{HandleSessions, JoinRefusal};
+use super::ring_memory::{RingMemory, RingReservation};
 use super::session::FrameSession;
+use super::shared_frame::{RING_ENTRY_BYTES, SharedFrame};
 use super::stream_position::{self, StreamProgress};
 use crate::random;
 use crate::store::{AgentId, RowId};
 use crate::stream_end::StreamEnd;
 use chorus_wire::cursor::{Cursor, ResumePoint};
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 const SHARD_COUNT: usize = crate::limits::LOCK_SHARDS;
+
+/// When the rings are full, this part of their memory is freed at once, so that looking for the largest rings is rare.
+const EVICTED_FRACTION: usize = 64;
+/// The part by which a ring shrinks below the next largest one in one step.
+const EVICTION_STEP: usize = 16;
 
 type SessionShard = HashMap<AgentId, Arc<HandleSessions>>;
 
@@ -21,17 +28,9 @@ type SessionShard = HashMap<AgentId, Arc<HandleSessions>>;
 pub(crate) struct SessionRegistry {
     shards: [RwLock<SessionShard>; SHARD_COUNT],
     ring_memory: Arc<RingMemory>,
+    /// Held while frames are evicted, so that concurrent publishers evict once.
+    eviction: Mutex<()>,
     pub(super) progress: StreamProgress,
-}
-
-impl Default for SessionRegistry {
-    fn default() -> Self {
-        Self {
-            shards: std::array::from_fn(|_| RwLock::default()),
-            ring_memory: Arc::default(),
-            progress: StreamProgress::default(),
-        }
-    }
 }
 
 /// A session that was added.
@@ -45,6 +44,16 @@ pub(super) struct JoinedSession {
 }
 
 impl SessionRegistry {
+    /// The rings together hold at most so many bytes.
+    pub fn with_memory(max_bytes: usize) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| RwLock::default()),
+            ring_memory: Arc::new(RingMemory::new(max_bytes)),
+            eviction: Mutex::default(),
+            progress: StreamProgress::default(),
+        }
+    }
+
     fn shard_for(&self, principal: AgentId) -> &RwLock<SessionShard> {
         &self.shards[principal.shard_index(SHARD_COUNT)]
     }
@@ -66,12 +75,7 @@ impl SessionRegistry {
                 .progress
                 .ring_start(principal)
                 .unwrap_or_else(|| (random::new_epoch(), 0));
-            Arc::new(HandleSessions::new(
-                epoch,
-                floor_seq,
-                now,
-                self.ring_memory.clone(),
-            ))
+            Arc::new(HandleSessions::new(epoch, floor_seq, now))
         };
         write_shard(self.shard_for(principal))
             .entry(principal)
@@ -110,22 +114,104 @@ impl SessionRegistry {
         }
     }
 
-    /// Emits to one handle, also without sessions: one that opens a minute later can still resume from before.
+    /// Emits to the handles, also to those without sessions: one that opens a minute later can still resume from before.
     pub(super) fn publish_frame(
         &self,
-        principal: AgentId,
+        targets: &[AgentId],
         shared_seq: Option<u64>,
         text: &str,
         label: &Arc<FrameLabel>,
         now: Duration,
     ) -> u64 {
+        let required_bytes = SharedFrame::required_bytes(text) + targets.len() * RING_ENTRY_BYTES;
+        let mut reservation = self.reserve_memory(required_bytes);
+        if let [target] = targets {
+            return self.publish_to(
+                *target,
+                shared_seq,
+                label,
+                now,
+                &mut reservation,
+                |cursor, reservation| {
+                    Arc::new(SharedFrame::for_one_ring(
+                        cursor,
+                        text,
+                        label.clone(),
+                        now,
+                        reservation,
+                    ))
+                },
+            );
+        }
+        let frame =
+            SharedFrame::for_rings(targets.len(), text, label.clone(), now, &mut reservation);
+        let frame = Arc::new(frame);
+        let publish = |target: &AgentId| {
+            self.publish_to(*target, shared_seq, label, now, &mut reservation, |_, _| {
+                frame.clone()
+            })
+        };
+        targets.iter().map(publish).sum()
+    }
+
+    fn publish_to(
+        &self,
+        target: AgentId,
+        shared_seq: Option<u64>,
+        label: &FrameLabel,
+        now: Duration,
+        reservation: &mut RingReservation,
+        build_frame: impl Fn(Cursor, &mut RingReservation) -> Arc<SharedFrame>,
+    ) -> u64 {
         loop {
-            if let Some(count) = self
-                .get_or_create(principal, now)
-                .publish_frame(shared_seq, text, label, now)
+            let handle_sessions = self.get_or_create(target, now);
+            if let Some(count) =
+                handle_sessions.publish_frame(shared_seq, label, now, reservation, &build_frame)
             {
                 return count;
             }
+        }
+    }
+
+    /// Invariant 6, R-99: when all rings together are full, the largest give up their oldest frames, so that a handle that is sent
+    /// much does not cost others what they have been sent.
+    fn reserve_memory(&self, bytes: usize) -> RingReservation {
+        loop {
+            if let Some(reservation) = self.ring_memory.try_reserve(bytes) {
+                return reservation;
+            }
+            let _turn = self.eviction.lock().unwrap_or_else(PoisonError::into_inner);
+            self.evict_from_largest(bytes);
+        }
+    }
+
+    fn evict_from_largest(&self, required_bytes: usize) {
+        let max_bytes = self.ring_memory.max_bytes();
+        let goal = max_bytes
+            .saturating_sub(max_bytes / EVICTED_FRACTION)
+            .saturating_sub(required_bytes);
+        if self.ring_memory.used_bytes() <= goal {
+            return;
+        }
+        let mut handles: Vec<Arc<HandleSessions>> = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            handles.extend(shard.values().cloned());
+        }
+        let charge =
+            |(index, handle): (usize, &Arc<HandleSessions>)| (handle.charged_bytes(), index);
+        let mut by_charge: BinaryHeap<(usize, usize)> =
+            handles.iter().enumerate().map(charge).collect();
+        while self.ring_memory.used_bytes() > goal {
+            let Some((charged, index)) = by_charge.pop().filter(|(charged, _)| *charged > 0) else {
+                return;
+            };
+            let next_charge = by_charge.peek().map_or(0, |(charged, _)| *charged);
+            let excess = self.ring_memory.used_bytes() - goal;
+            // A little below the next one, so that rings of equal size take turns of more than one frame.
+            let target =
+                (next_charge - next_charge / EVICTION_STEP).max(charged.saturating_sub(excess));
+            by_charge.push((handles[index].evict_frames(target), index));
         }
     }
 
@@ -194,113 +280,4 @@ fn write_shard(shard: &RwLock<SessionShard>) -> RwLockWriteGuard<'_, SessionShar
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::handle_sessions::tests::{label, session};
-    use super::*;
-    use std::sync::atomic::Ordering;
-
-    const NOW: Duration = Duration::from_secs(1_000);
-
-    fn held(rooms: &SessionRegistry) -> usize {
-        rooms.ring_memory.used_bytes.load(Ordering::Relaxed)
-    }
-
-    /// R-52, invariant 6
-    #[test]
-    fn a_room_goes_when_nobody_can_come_back_for_anything() {
-        let rooms = SessionRegistry::default();
-        rooms.publish_frame(AgentId(1), None, "{}", &label(), NOW);
-        let joined = rooms
-            .join_session(session("cc-a", ""), ResumePoint::Now, NOW)
-            .unwrap();
-        assert!(held(&rooms) > 0);
-        let later = NOW + Duration::from_secs(301);
-        rooms.sweep_expired(later);
-        assert!(rooms.get(AgentId(1)).is_some(), "a session is live");
-        assert_eq!(held(&rooms), 0, "what is past its time is gone");
-        joined
-            .handle_sessions
-            .remove_session(&joined.session, later);
-        rooms.sweep_expired(later + Duration::from_secs(300));
-        assert!(
-            rooms.get(AgentId(1)).is_some(),
-            "a session that left may come back"
-        );
-        rooms.sweep_expired(later + Duration::from_secs(301));
-        assert!(rooms.get(AgentId(1)).is_none());
-    }
-
-    #[test]
-    fn what_is_said_to_nobody_is_kept_for_who_comes_in_time() {
-        let rooms = SessionRegistry::default();
-        assert_eq!(
-            rooms.publish_frame(AgentId(1), None, "{}", &label(), NOW),
-            0
-        );
-        rooms.sweep_expired(NOW + Duration::from_secs(300));
-        let joined = rooms
-            .join_session(
-                session("cc-a", ""),
-                ResumePoint::Unknown,
-                NOW + Duration::from_secs(300),
-            )
-            .unwrap();
-        assert_eq!((joined.start_cursor.seq, joined.has_gap), (0, true));
-        rooms.sweep_expired(NOW + Duration::from_secs(301));
-        assert!(held(&rooms) > 0, "it is about to be taken");
-    }
-
-    /// a name that is taken again starts from nothing.
-    #[test]
-    fn a_gone_principals_frames_go_with_it_and_a_rotated_keys_stay() {
-        let rooms = SessionRegistry::default();
-        rooms.publish_frame(AgentId(1), None, "{}", &label(), NOW);
-        let first = rooms
-            .join_session(session("cc-a", ""), ResumePoint::Now, NOW)
-            .unwrap();
-        rooms.end_sessions(AgentId(1), StreamEnd::KeyRotated, NOW);
-        assert_eq!(rooms.session_count(AgentId(1)), 0);
-        let again = rooms
-            .join_session(
-                session("cc-a", ""),
-                ResumePoint::After(first.start_cursor),
-                NOW,
-            )
-            .unwrap();
-        assert!(!again.has_gap);
-        rooms.end_sessions(AgentId(1), StreamEnd::Unregistered, NOW);
-        assert_eq!(held(&rooms), 0);
-        let other = rooms
-            .join_session(
-                session("cc-a", ""),
-                ResumePoint::After(first.start_cursor),
-                NOW,
-            )
-            .unwrap();
-        assert_eq!((other.start_cursor.seq, other.has_gap), (0, true));
-    }
-
-    /// Invariant 6
-    #[test]
-    fn when_all_rings_are_full_the_one_that_grows_gives_up_its_oldest() {
-        let held = Arc::new(RingMemory {
-            max_bytes: 10_000,
-            ..RingMemory::default()
-        });
-        let rooms = SessionRegistry {
-            ring_memory: held.clone(),
-            ..SessionRegistry::default()
-        };
-        let text = "x".repeat(1_000);
-        for n in 0..100 {
-            rooms.publish_frame(AgentId(n % 3), None, &text, &label(), NOW);
-            assert!(held.used_bytes.load(Ordering::Relaxed) <= 10_000);
-        }
-        drop(rooms);
-        assert_eq!(
-            held.used_bytes.load(Ordering::Relaxed),
-            0,
-            "the account is even"
-        );
-    }
-}
+mod tests;

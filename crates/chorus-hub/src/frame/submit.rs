@@ -200,13 +200,10 @@ fn emit_locally(
                         return Err(FrameCode::ExpansionTooLarge.into());
                     }
                 }
-                let emitted = resolved
-                    .targets
-                    .iter()
-                    .map(|target| {
-                        registry.publish_frame(target.id, None, frame.submitted_json(), label, now)
-                    })
-                    .sum();
+                let targets: Vec<AgentId> =
+                    resolved.targets.iter().map(|target| target.id).collect();
+                let emitted =
+                    registry.publish_frame(&targets, None, frame.submitted_json(), label, now);
                 Ok(if resolved.is_own {
                     emitted
                 } else {

@@ -74,7 +74,7 @@ impl FeedSource for FrameSubscription {
             }
             match ready!(self.poll_session(context)) {
                 Some(SessionPoll::Events(events)) => {
-                    return Poll::Ready(FeedItem::Events(vec![events]));
+                    return Poll::Ready(FeedItem::Events(events));
                 }
                 Some(SessionPoll::Gap(cursor)) => {
                     return Poll::Ready(FeedItem::Events(vec![gap_event(cursor)]));

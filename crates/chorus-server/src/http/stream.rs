@@ -15,6 +15,9 @@ use tokio::time::{Instant, timeout};
 
 /// Max bytes per write: larger writes save nothing and hold memory.
 const MAX_WRITE_BYTES: usize = 64 * 1024;
+/// An event of this size is shared by many streams and written as it is: a joined copy for each slow reader would take memory that
+/// no limit counts.
+const JOINED_EVENT_BYTES: usize = 16 * 1024;
 /// Max bytes that a reader may send on an open stream before it is disconnected.
 const MAX_INPUT_BYTES: usize = 4 * 1024;
 /// Max time to write the closing event: a reader that does not take it resumes by its cursor.
@@ -118,14 +121,17 @@ async fn write_batch<S: AsyncWrite + Unpin>(
 ) -> Result<(), &'static str> {
     let mut chunk = chunk.peekable();
     while let Some(event) = chunk.next() {
-        // A single event is written without copying; several are joined first.
-        if chunk.peek().is_none() {
+        // A single event and a large one are written without copying; several small ones are joined first.
+        let is_joined = |next: &Bytes| next.len() < JOINED_EVENT_BYTES;
+        if !is_joined(&event) || !chunk.peek().is_some_and(is_joined) {
             write_or_cut(socket, &event, feed).await?;
-            break;
+            continue;
         }
         let mut buffer = Vec::with_capacity(event.len() * 2);
         buffer.extend_from_slice(&event);
-        while let Some(next) = chunk.next_if(|next| buffer.len() + next.len() <= MAX_WRITE_BYTES) {
+        while let Some(next) =
+            chunk.next_if(|next| is_joined(next) && buffer.len() + next.len() <= MAX_WRITE_BYTES)
+        {
             buffer.extend_from_slice(&next);
         }
         write_or_cut(socket, &buffer, feed).await?;

@@ -9,3 +9,5 @@
 mod actors;
 mod slow_readers;
 mod support;
+mod frame_flood;
+mod support_frames;

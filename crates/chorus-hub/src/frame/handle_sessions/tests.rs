@@ -1,6 +1,8 @@
 //! What sessions of one handle hear: everything that is for them, once, in order, whenever they look.
 
 use super::super::frame_label::SessionSelector;
+use super::super::shared_frame::CHUNK_BYTES;
+use super::super::shared_frame::tests::reserve;
 use super::*;
 use crate::store::AgentId;
 use chorus_wire::frame::{FrameFilter, FrameKind, ScopeIdent};
@@ -44,7 +46,7 @@ pub(in crate::frame) fn session(instrument: &str, filter: &str) -> FrameSession 
 }
 
 fn room() -> HandleSessions {
-    HandleSessions::new(7, 0, NOW, Arc::default())
+    HandleSessions::new(7, 0, NOW)
 }
 
 fn enter(room: &HandleSessions, instrument: &str, filter: &str) -> Arc<FrameSession> {
@@ -54,9 +56,23 @@ fn enter(room: &HandleSessions, instrument: &str, filter: &str) -> Arc<FrameSess
     session
 }
 
+/// A frame with this label, in this ring only.
+fn publish(room: &HandleSessions, text: &str, label: &Arc<FrameLabel>) -> Option<u64> {
+    let build_frame = |cursor, reservation: &mut RingReservation| {
+        Arc::new(SharedFrame::for_one_ring(
+            cursor,
+            text,
+            label.clone(),
+            NOW,
+            reservation,
+        ))
+    };
+    room.publish_frame(None, label, NOW, &mut reserve(text, 1), build_frame)
+}
+
 /// A frame for all sessions.
 fn say(room: &HandleSessions, text: &str) {
-    room.publish_frame(None, text, &label(), NOW).unwrap();
+    publish(room, text, &label()).unwrap();
 }
 
 /// Counts how often it is woken.
@@ -81,7 +97,7 @@ fn heard(room: &HandleSessions, session: &FrameSession) -> Vec<String> {
             Poll::Pending => return all,
             Poll::Ready(SessionPoll::Gap(_)) => all.push("gap".to_owned()),
             Poll::Ready(SessionPoll::Events(events)) => {
-                let text = std::str::from_utf8(&events).unwrap();
+                let text = String::from_utf8(events.concat()).unwrap();
                 all.extend(
                     text.lines()
                         .filter_map(|line| line.strip_prefix("data: "))
@@ -100,14 +116,13 @@ fn only_those_whom_a_frame_is_for_are_woken_and_once() {
     let (mine, theirs) = (Arc::<Bell>::default(), Arc::<Bell>::default());
     assert!(look(&room, &one, &mine).is_pending() && look(&room, &other, &theirs).is_pending());
     for text in ["1", "2", "3"] {
-        let count = room.publish_frame(
-            None,
+        let count = publish(
+            &room,
             text,
             &aimed(
                 FrameKind::AgentAdvisory,
                 SessionSelector::Prefix(name("cc-")),
             ),
-            NOW,
         );
         assert_eq!(count, Some(1));
     }
@@ -133,7 +148,7 @@ fn a_session_that_fell_off_the_ring_is_told_once_and_goes_on() {
         (all.len(), all[0].as_str(), all[1].as_str()),
         (limits::RING_FRAMES + 1, "gap", "5")
     );
-    room.publish_frame(None, "after", &label(), NOW);
+    publish(&room, "after", &label());
     assert_eq!(heard(&room, &slow), ["after"]);
 }
 
@@ -145,11 +160,10 @@ fn a_session_whose_filter_lets_nothing_through_misses_nothing() {
     assert!(heard(&room, &narrow).is_empty());
     (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
     assert_eq!(
-        room.publish_frame(
-            None,
+        publish(
+            &room,
             "asked",
-            &aimed(FrameKind::AgentQuery, SessionSelector::All),
-            NOW
+            &aimed(FrameKind::AgentQuery, SessionSelector::All)
         ),
         Some(1)
     );
@@ -165,7 +179,7 @@ fn everything_that_waits_is_taken_in_pieces_of_a_bounded_size() {
     (0..200).for_each(|_| say(&room, &text));
     let mut sizes = Vec::new();
     while let Poll::Ready(SessionPoll::Events(events)) = look(&room, &slow, &Arc::default()) {
-        sizes.push(events.len());
+        sizes.push(events.concat().len());
     }
     assert_eq!(sizes.len(), 4, "{sizes:?}");
     assert!(sizes.iter().all(|size| *size <= CHUNK_BYTES), "{sizes:?}");
@@ -179,7 +193,7 @@ fn a_handle_has_as_many_streams_as_one_frame_may_reach() {
         .map(|_| enter(&room, "cc-a", ""))
         .collect();
     assert_eq!(
-        room.publish_frame(None, "all", &label(), NOW),
+        publish(&room, "all", &label()),
         Some(limits::SCOPE_EXPANSION_MAX as u64)
     );
     let late = Arc::new(session("cc-b", ""));
@@ -209,7 +223,7 @@ fn a_stopping_hub_says_what_it_has_and_a_dead_key_hears_nothing_more() {
         let session = enter(&room, "cc-a", "");
         let bell = Arc::<Bell>::default();
         assert!(look(&room, &session, &bell).is_pending());
-        room.publish_frame(None, "last", &label(), NOW);
+        publish(&room, "last", &label());
         room.end_sessions(why, clear, NOW);
         assert_eq!(bell.0.load(Ordering::SeqCst), 1);
         let first = look(&room, &session, &bell);
@@ -251,7 +265,7 @@ fn under_concurrent_publishers_every_session_hears_each_sender_in_order() {
                     match room.poll_session(session, &Context::from_waker(&waiter)) {
                         Poll::Pending => std::thread::park(),
                         Poll::Ready(SessionPoll::Events(events)) => {
-                            let text = std::str::from_utf8(&events).unwrap();
+                            let text = String::from_utf8(events.concat()).unwrap();
                             for data in text.lines().filter_map(|line| line.strip_prefix("data: "))
                             {
                                 let (sender, n) = data.split_once(' ').unwrap();
@@ -320,7 +334,7 @@ proptest! {
                             count += 1;
                         }
                     }
-                    prop_assert_eq!(room.publish_frame(None, &text, &aimed(kind, only), NOW), Some(count));
+                    prop_assert_eq!(publish(&room, &text, &aimed(kind, only)), Some(count));
                 }
                 Step::Take(n) => got[n].extend(heard(&room, &sessions[n])),
                 Step::Resume(n) => {

@@ -7,6 +7,7 @@ mod identity;
 mod invalid_requests;
 mod limits;
 mod load;
+mod memory;
 mod organisations;
 mod refusals;
 mod resume;

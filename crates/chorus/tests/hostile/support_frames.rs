@@ -1,0 +1,121 @@
+//! A hub in its own process whose memory is measured, and agents that send it large frames.
+
+use chorus_client::HubClient;
+use chorus_client::http::ApiCall;
+use chorus_client::identity::RegistrationRequest;
+use chorus_wire::secret::Secret;
+use chorus_wire::time::UnixMicros;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+const OPERATOR: &str = "operator-key-of-the-attacks";
+
+pub struct MeasuredHub {
+    pub url: String,
+    process: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl MeasuredHub {
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chorus"));
+        command
+            .env_clear()
+            .current_dir(folder.path())
+            .args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0"])
+            .args(["--log", "warn", "--operator-key", OPERATOR, "--data-dir"])
+            .arg(folder.path());
+        let mut process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let url = line
+            .trim_end()
+            .strip_prefix("chorus listening on ")
+            .unwrap_or_else(|| panic!("{line}"))
+            .to_owned();
+        Self {
+            url,
+            process,
+            _folder: folder,
+        }
+    }
+
+    /// The resident memory of the process.
+    pub fn resident_mib(&self) -> usize {
+        let path = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1));
+        kib.unwrap().parse::<usize>().unwrap() / 1024
+    }
+
+    /// `{name}@chorus`, registered by the operator, whom no registration limit concerns.
+    pub async fn register(&self, name: &str) -> HubClient {
+        let operator = HubClient::new(&self.url, Some(Secret::new(OPERATOR))).unwrap();
+        let request = RegistrationRequest {
+            agent_id: format!("{name}@chorus"),
+            culture: "en".into(),
+            languages: vec!["en".into()],
+            endpoint: None,
+            invite_code: None,
+        };
+        let registered = operator.register_agent(&request).await.unwrap();
+        HubClient::new(&self.url, registered.api_key).unwrap()
+    }
+}
+
+impl Drop for MeasuredHub {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Sends a request that must succeed.
+pub async fn call(client: &HubClient, call: ApiCall) -> Value {
+    let answer = client.send_call(call).await.unwrap();
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    assert!(answer.status < 300, "{}: {text}", answer.status);
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Submits an advisory of this many bytes; blanks are part of a frame.
+pub async fn send_frame(
+    client: &HubClient,
+    from: &str,
+    recipient: &str,
+    scope: &str,
+    bytes: usize,
+) {
+    let now = chorus_hub::Clock::system().now();
+    let frame = build_frame(from, recipient, now).to_string();
+    let padding = " ".repeat(bytes - frame.len());
+    let frame = format!("{}{padding}}}", frame.strip_suffix('}').unwrap());
+    let body = format!(r#"{{"scope":"{scope}","frame":{frame}}}"#);
+    call(client, ApiCall::post("/frames", body)).await;
+}
+
+fn build_frame(from: &str, recipient: &str, now: UnixMicros) -> Value {
+    json!({
+        "envelope_version": "1.0",
+        "frame_id": chorus_client::frame::random_uuid().to_string(),
+        "kind": "agent_advisory",
+        "sender_handle": from,
+        "recipient_handle": recipient,
+        "created_at": now.to_string(),
+        "payload": {"advisory_text": "large"},
+        "acted_by": from,
+        "drafted_with": "~cc-editor@1.2",
+        "provenance_compute_location": "local-only",
+        "provenance_method": ["session-context"],
+        "provenance_context_check": "passed",
+        "provenance_basis": "coordination",
+    })
+}
