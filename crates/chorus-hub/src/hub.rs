@@ -71,7 +71,13 @@ impl Hub {
         };
         cluster.register_frames(Box::new(self.frames.downgrade()));
         cluster
-            .join(url, files, self.store().trace_salt, settings)
+            .join(
+                url,
+                files,
+                self.store().trace_salt,
+                self.seal_key().bus_key(),
+                settings,
+            )
             .await
             .map_err(StartError::Bus)
     }

@@ -5,6 +5,7 @@ use crate::start_error::StartError;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use chorus_wire::{Error, secret::Secret};
+use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,10 +17,30 @@ pub(crate) const SEAL_KEY_FILE: &str = "seal.key";
 const ASSOCIATED_DATA: &[u8] = b"chorus channel 1";
 const NONCE_BYTES: usize = 24;
 
+/// The purpose of the key with which hubs authenticate their messages (D-106).
+const BUS_KEY_INFO: &[u8] = b"chorus bus messages 1";
+
 /// The sealing key. It does not print.
 pub(crate) struct SealKey {
     cipher: XChaCha20Poly1305,
     fingerprint: u64,
+    bus_key: BusKey,
+}
+
+/// The key with which the hubs of a cluster authenticate their messages. It does not print.
+#[derive(Clone)]
+pub(crate) struct BusKey([u8; 32]);
+
+impl BusKey {
+    #[cfg(test)]
+    pub fn from_bytes(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// An HMAC-SHA-256 with this key, which has no input yet.
+    pub fn start_hmac(&self) -> Hmac<Sha256> {
+        start_hmac(&self.0)
+    }
 }
 
 impl SealKey {
@@ -59,7 +80,12 @@ impl SealKey {
         Self {
             cipher: XChaCha20Poly1305::new(&(*key).into()),
             fingerprint,
+            bus_key: BusKey(derive_key(key, BUS_KEY_INFO)),
         }
+    }
+
+    pub fn bus_key(&self) -> &BusKey {
+        &self.bus_key
     }
 
     /// A hash by which two hubs compare their keys without sending them.
@@ -117,6 +143,25 @@ impl SealKey {
     }
 }
 
+/// HKDF-SHA-256 (RFC 5869) without a salt, for one block of output. The derived key says nothing about the sealing key.
+fn derive_key(key: &[u8], info: &[u8]) -> [u8; 32] {
+    let extracted = compute_hmac(&[0; 32], &[key]);
+    compute_hmac(&extracted, &[info, &[1]])
+}
+
+/// HMAC pads a key to the block of its hash with zeros.
+fn start_hmac(key: &[u8; 32]) -> Hmac<Sha256> {
+    let mut block = [0; 64];
+    block[..32].copy_from_slice(key);
+    Hmac::new(&block.into())
+}
+
+fn compute_hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = start_hmac(key);
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
 /// Written atomically, readable by its owner only, and never over an existing file.
 fn write_key_file(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -167,6 +212,17 @@ mod tests {
                 && seal.unseal(&changed).is_none()
                 && seal.unseal(&sealed[..20]).is_none()
         );
+    }
+
+    /// RFC 5869, test case 3 (no salt, no info), its first block.
+    #[test]
+    fn a_key_is_derived_as_hkdf_says() {
+        let expected = "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d";
+        let derived: String = derive_key(&[0x0b; 22], b"")
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(derived, expected);
     }
 
     ///

@@ -1,6 +1,6 @@
 //! The frame stream: a JetStream memory stream through which all hubs replicate frames in one order (D-82).
 
-use super::nats::{FrameConsumer, NatsConnection, RequestError};
+use super::nats::{FrameConsumer, NatsConnection, RequestError, SignedFrame};
 use super::peer_client::PeerClient;
 use super::protocol::{FrameQuery, HubId};
 use crate::limits;
@@ -21,8 +21,8 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) trait FrameHandler: Send + Sync {
     /// The stream begins a new epoch, or frames were lost: those up to `floor_seq` are not available here.
     fn begin_epoch(&self, epoch: u64, floor_seq: u64);
-    /// The next frame of the stream.
-    fn apply_frame(&self, seq: u64, payload: &[u8]);
+    /// The next frame of the stream; without a payload, no hub of this cluster has sent it.
+    fn apply_frame(&self, seq: u64, payload: Option<&[u8]>);
     /// The answer to a peer's query; empty when there is none yet, so that the peer asks again.
     fn answer_query(&self, query: FrameQuery) -> BoxFuture<'_, Bytes>;
     /// Live frame sessions of a principal on this hub.
@@ -70,7 +70,7 @@ impl FrameStream {
     }
 
     /// Publishes a frame to all hubs. Returns its sequence.
-    pub async fn publish_frame(&self, payload: Bytes) -> Result<u64, RequestError> {
+    pub async fn publish_frame(&self, payload: &[u8]) -> Result<u64, RequestError> {
         let nats = self.client.nats().ok_or(RequestError::Timeout)?;
         let published = nats.publish_frame(payload).await;
         if published.is_err() {
@@ -121,7 +121,7 @@ impl FrameStream {
         while position.seq < newest_seq {
             match tokio::time::timeout(limits::PEER_REQUEST_TIMEOUT, consumer.next_frame()).await {
                 Ok(next) => {
-                    self.apply_next_frame(&mut position, next?);
+                    self.apply_next_frame(nats, &mut position, next?);
                 }
                 // The last frames expired meanwhile.
                 Err(_) => break,
@@ -150,7 +150,12 @@ impl FrameStream {
 
     /// Applies the next frame. After a gap in the sequence, the frames between expired before they were read here. False when the
     /// sequence went back: then it is the stream of another epoch.
-    fn apply_next_frame(&self, position: &mut ReadPosition, (seq, payload): (u64, Bytes)) -> bool {
+    fn apply_next_frame(
+        &self,
+        nats: &NatsConnection,
+        position: &mut ReadPosition,
+        (seq, frame): (u64, SignedFrame),
+    ) -> bool {
         if seq <= position.seq {
             return false;
         }
@@ -158,7 +163,7 @@ impl FrameStream {
             if seq != position.seq + 1 {
                 handler.begin_epoch(position.epoch, seq - 1);
             }
-            handler.apply_frame(seq, &payload);
+            handler.apply_frame(seq, nats.open_frame(&frame).as_deref());
         }
         position.seq = seq;
         true
@@ -254,7 +259,7 @@ impl FrameStream {
                 () = self.wait_for_recheck() => None,
             };
             match next {
-                Some(Ok(next)) if self.apply_next_frame(position, next.clone()) => {}
+                Some(Ok(next)) if self.apply_next_frame(nats, position, next.clone()) => {}
                 None if self.is_progressing(*position, &mut stalled_at).await => {}
                 None | Some(_) => return,
             }

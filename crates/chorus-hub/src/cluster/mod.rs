@@ -6,11 +6,13 @@ mod cluster_streams;
 mod frame_stream;
 mod log_follower;
 mod membership;
+mod message_auth;
 mod nats;
 mod nats_access;
 mod peer_client;
 mod peer_server;
 mod protocol;
+mod replay_window;
 
 pub(crate) use frame_stream::{FrameHandler, FrameStream};
 pub(crate) use nats::RequestError;
@@ -19,6 +21,7 @@ pub(crate) use protocol::{FrameQuery, SharedSettings};
 use crate::clock::Clock;
 use crate::delivery::{LiveStreams, LocalStreams};
 use crate::identity::{IdentityPeers, IdentityState};
+use crate::seal::BusKey;
 use crate::settings::BusFiles;
 use crate::store::{LogSeq, Store};
 use budget_sync::BudgetSync;
@@ -27,8 +30,9 @@ use cluster_streams::ClusterStreams;
 use frame_stream::RegisteredFrames;
 use log_follower::LogFollower;
 use membership::Membership;
+use message_auth::{MessageAuth, MessageKind};
 use nats::NatsConnection;
-use peer_client::PeerClient;
+use peer_client::{ANNOUNCEMENT_SUBJECT, PeerClient, SETTINGS_SUBJECT};
 use peer_server::PeerServer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
@@ -128,13 +132,21 @@ impl Cluster {
         url: &Secret,
         files: &BusFiles,
         trace_salt: u32,
+        bus_key: &BusKey,
         settings: SharedSettings,
     ) -> Result<(), String> {
         // The salt is unique to the database, so that two clusters can share one NATS.
         let subject_prefix = format!("chorus.{trace_salt:06x}");
-        let nats = Arc::new(NatsConnection::connect(url, files, subject_prefix).await?);
-        let broadcasts = nats.subscribe("all").await?;
-        let own_requests = nats.subscribe(&self.client.own_subject()).await?;
+        let message_auth = MessageAuth::new(bus_key, self.client.hub_id);
+        let nats = NatsConnection::connect(url, files, subject_prefix, message_auth).await?;
+        let nats = Arc::new(nats);
+        let broadcasts = nats
+            .subscribe(MessageKind::Announcement, ANNOUNCEMENT_SUBJECT)
+            .await?;
+        let own_requests = nats
+            .subscribe(MessageKind::Request, &self.client.own_subject())
+            .await?;
+        let settings_questions = nats.subscribe_unsigned(SETTINGS_SUBJECT).await?;
         self.client.set_connection(nats.clone());
         let (consumer, position) = self.frame_stream.open(&nats).await?;
         let server = Arc::new(PeerServer::new(
@@ -146,13 +158,15 @@ impl Cluster {
             settings.clone(),
         ));
         self.spawn(self.frame_stream.clone().follow(consumer, position));
-        self.spawn(server.run(broadcasts, own_requests));
+        self.spawn(server.run(broadcasts, own_requests, settings_questions));
         self.spawn(self.membership.clone().send_deltas());
         self.spawn(self.membership.clone().run_heartbeat());
         let connects = nats.watch_connects();
         self.spawn(self.log_follower.clone().wake_on_connect(connects));
         self.spawn(self.budget_sync.clone().run());
+        let mut settings_answers = nats.ask_unsigned(SETTINGS_SUBJECT).await?;
         self.membership.discover_peers().await;
+        PeerClient::check_seal_key(&settings, &mut settings_answers)?;
         self.client.check_shared_settings(&settings).await
     }
 

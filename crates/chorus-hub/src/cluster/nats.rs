@@ -1,5 +1,7 @@
-//! The NATS connection: publish, request-reply under one subject prefix, and the JetStream frame stream.
+//! The NATS connection: publish, request-reply under one subject prefix, and the JetStream frame stream. Every message is signed
+//! here when it is sent, and checked here before any other part sees it (D-106).
 
+use super::message_auth::{MessageAuth, MessageKind, MessageTag};
 use super::nats_access::{NatsAccess, NatsIdentity};
 use crate::settings::BusFiles;
 use async_nats::jetstream::{self, consumer::DeliverPolicy, consumer::pull, stream};
@@ -10,6 +12,7 @@ use async_nats::{
 use bytes::Bytes;
 use chorus_wire::{limits, secret::Secret};
 use futures_util::StreamExt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -32,13 +35,15 @@ pub(super) struct NatsConnection {
     client: Client,
     jetstream_context: jetstream::Context,
     subject_prefix: String,
+    message_auth: Arc<MessageAuth>,
     /// How many times it has been made.
     connect_count: watch::Receiver<u64>,
 }
 
-/// A message to this hub.
+/// A message to this hub, from a hub of this cluster.
 pub(super) struct InboundMessage {
     pub payload: Bytes,
+    tag: MessageTag,
     /// Where the answer goes, if one is expected.
     reply_subject: Option<async_nats::Subject>,
 }
@@ -53,13 +58,45 @@ pub(crate) enum RequestError {
 }
 
 /// A subscription to one subject.
-pub(super) struct NatsSubscription(async_nats::Subscriber);
+pub(super) struct NatsSubscription {
+    subscriber: async_nats::Subscriber,
+    kind: MessageKind,
+    message_auth: Arc<MessageAuth>,
+}
 
 impl NatsSubscription {
-    /// The next message; `None` when the connection is closed for good.
+    /// The next message of a hub of this cluster; `None` when the connection is closed for good.
     pub async fn next_message(&mut self) -> Option<InboundMessage> {
+        loop {
+            let message = self.subscriber.next().await?;
+            let authentic = self
+                .message_auth
+                .verify(self.kind, &message.subject, &message.payload);
+            if let Some(authentic) = authentic {
+                return Some(InboundMessage {
+                    payload: authentic.body,
+                    tag: authentic.tag,
+                    reply_subject: message.reply,
+                });
+            }
+        }
+    }
+}
+
+/// A subscription to messages that anyone on the bus may have sent.
+pub(super) struct UnsignedSubscription(async_nats::Subscriber);
+
+/// A message that anyone on the bus may have sent.
+pub(super) struct UnsignedMessage {
+    pub payload: Bytes,
+    reply_subject: Option<async_nats::Subject>,
+}
+
+impl UnsignedSubscription {
+    /// `None` when the connection is closed for good.
+    pub async fn next_message(&mut self) -> Option<UnsignedMessage> {
         let message = self.0.next().await?;
-        Some(InboundMessage {
+        Some(UnsignedMessage {
             payload: message.payload,
             reply_subject: message.reply,
         })
@@ -72,6 +109,7 @@ impl NatsConnection {
         url: &Secret,
         files: &BusFiles,
         subject_prefix: String,
+        message_auth: MessageAuth,
     ) -> Result<Self, String> {
         let access = NatsAccess::load(url, files)?;
         let servers: Result<Vec<async_nats::ServerAddr>, _> =
@@ -110,6 +148,7 @@ impl NatsConnection {
             client,
             jetstream_context,
             subject_prefix,
+            message_auth: Arc::new(message_auth),
             connect_count,
         })
     }
@@ -128,31 +167,40 @@ impl NatsConnection {
     }
 
     /// Publishes without an answer. Dropped when NATS is not connected.
-    pub async fn publish(&self, subject: &str, payload: Bytes) {
+    pub async fn publish(&self, kind: MessageKind, subject: &str, payload: &[u8]) {
         if self.is_connected() {
-            let _ = tokio::time::timeout(
-                crate::limits::PEER_REQUEST_TIMEOUT,
-                self.client.publish(self.full_subject(subject), payload),
-            )
-            .await;
+            let subject = self.full_subject(subject);
+            let (message, _) = self.message_auth.sign(kind, &subject, payload);
+            self.publish_within(subject.into(), message).await;
         }
+    }
+
+    async fn publish_within(&self, subject: async_nats::Subject, message: Bytes) {
+        let publishing = self.client.publish(subject, message);
+        let _ = tokio::time::timeout(crate::limits::PEER_REQUEST_TIMEOUT, publishing).await;
     }
 
     pub async fn request(
         &self,
         subject: &str,
-        payload: Bytes,
+        payload: &[u8],
         timeout: Duration,
     ) -> Result<Bytes, RequestError> {
         if !self.is_connected() {
             return Err(RequestError::Timeout);
         }
-        let request = async_nats::Request::new().payload(payload).timeout(None);
-        let sending = self
-            .client
-            .send_request(self.full_subject(subject), request);
+        let subject = self.full_subject(subject);
+        let (message, tag) = self
+            .message_auth
+            .sign(MessageKind::Request, &subject, payload);
+        let request = async_nats::Request::new().payload(message).timeout(None);
+        let sending = self.client.send_request(subject, request);
         match tokio::time::timeout(timeout, sending).await {
-            Ok(Ok(answer)) => Ok(answer.payload),
+            // An answer that the peer did not give tells as little as none.
+            Ok(Ok(answer)) => self
+                .message_auth
+                .verify_reply(&answer.subject, &tag, &answer.payload)
+                .ok_or(RequestError::Timeout),
             Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
                 Err(RequestError::NoResponders)
             }
@@ -160,25 +208,57 @@ impl NatsConnection {
         }
     }
 
-    pub async fn send_reply(&self, message: &InboundMessage, payload: Bytes) {
-        if let Some(reply_subject) = &message.reply_subject {
-            let _ = tokio::time::timeout(
-                crate::limits::PEER_REQUEST_TIMEOUT,
-                self.client.publish(reply_subject.clone(), payload),
-            )
-            .await;
+    pub async fn send_reply(&self, message: &InboundMessage, payload: &[u8]) {
+        if let Some(subject) = &message.reply_subject {
+            let reply = self.message_auth.sign_reply(subject, &message.tag, payload);
+            self.publish_within(subject.clone(), reply).await;
         }
     }
 
     /// Subscribes to a subject. When it returns, the server knows of the subscription.
-    pub async fn subscribe(&self, name: &str) -> Result<NatsSubscription, String> {
+    pub async fn subscribe(
+        &self,
+        kind: MessageKind,
+        name: &str,
+    ) -> Result<NatsSubscription, String> {
+        Ok(NatsSubscription {
+            subscriber: self.subscribe_to(self.full_subject(name)).await?,
+            kind,
+            message_auth: self.message_auth.clone(),
+        })
+    }
+
+    /// Subscribes to messages that are not authenticated.
+    pub async fn subscribe_unsigned(&self, name: &str) -> Result<UnsignedSubscription, String> {
+        let subscriber = self.subscribe_to(self.full_subject(name)).await?;
+        Ok(UnsignedSubscription(subscriber))
+    }
+
+    async fn subscribe_to(&self, subject: String) -> Result<async_nats::Subscriber, String> {
         let subscriber = self
             .client
-            .subscribe(self.full_subject(name))
+            .subscribe(subject)
             .await
             .map_err(|e| e.to_string())?;
         self.client.flush().await.map_err(|e| e.to_string())?;
-        Ok(NatsSubscription(subscriber))
+        Ok(subscriber)
+    }
+
+    /// Asks all subscribers of a subject at once, without authentication. Returns where their answers arrive.
+    pub async fn ask_unsigned(&self, subject: &str) -> Result<UnsignedSubscription, String> {
+        let inbox = self.client.new_inbox();
+        let answers = self.subscribe_to(inbox.clone()).await?;
+        self.client
+            .publish_with_reply(self.full_subject(subject), inbox, Bytes::new())
+            .await
+            .map_err(|e| e.to_string())?;
+        Ok(UnsignedSubscription(answers))
+    }
+
+    pub async fn send_unsigned_reply(&self, message: &UnsignedMessage, payload: Bytes) {
+        if let Some(subject) = &message.reply_subject {
+            self.publish_within(subject.clone(), payload).await;
+        }
     }
 
     /// Writes out pending messages, before the process ends.
@@ -245,16 +325,28 @@ impl NatsConnection {
         Some((parse_stream_epoch(info)?, info.state.last_sequence))
     }
 
+    /// The content of a message of the frame stream; `None` when no hub of this cluster has sent it, or it was read before.
+    pub fn open_frame(&self, frame: &SignedFrame) -> Option<Bytes> {
+        let authentic =
+            self.message_auth
+                .verify(MessageKind::Frame, &frame.subject, &frame.message)?;
+        Some(authentic.body)
+    }
+
     /// Appends to the frame stream. Returns the sequence.
-    pub async fn publish_frame(&self, payload: Bytes) -> Result<u64, RequestError> {
+    pub async fn publish_frame(&self, payload: &[u8]) -> Result<u64, RequestError> {
         if !self.is_connected() {
             return Err(RequestError::Timeout);
         }
+        let subject = self.full_subject("frames");
+        let (message, _) = self
+            .message_auth
+            .sign(MessageKind::Frame, &subject, payload);
         let mut jetstream_context = self.jetstream_context.clone();
         jetstream_context.set_timeout(crate::limits::FRAME_PUBLISH_TIMEOUT);
         let mut publishing = std::pin::pin!(async {
             let receipt = jetstream_context
-                .publish(self.full_subject("frames"), payload)
+                .publish(subject, message)
                 .await
                 .map_err(drop)?;
             receipt.await.map_err(drop)
@@ -347,8 +439,16 @@ impl SharedFrameStream {
     }
 }
 
+/// A message of the frame stream that is not checked yet. It is checked where it is applied, because one that is read and not
+/// applied is read again, and must not be refused as a replay.
+#[derive(Clone)]
+pub(super) struct SignedFrame {
+    subject: async_nats::Subject,
+    message: Bytes,
+}
+
 impl FrameConsumer {
-    pub async fn next_frame(&mut self) -> Result<(u64, Bytes), String> {
+    pub async fn next_frame(&mut self) -> Result<(u64, SignedFrame), String> {
         let message = self
             .0
             .next()
@@ -356,6 +456,10 @@ impl FrameConsumer {
             .ok_or("the stream ended")?
             .map_err(|e| e.to_string())?;
         let seq = message.info().map_err(|e| e.to_string())?.stream_sequence;
-        Ok((seq, message.message.payload))
+        let frame = SignedFrame {
+            subject: message.message.subject,
+            message: message.message.payload,
+        };
+        Ok((seq, frame))
     }
 }

@@ -2,13 +2,17 @@
 
 use super::lock_mutex;
 use super::membership::PeerTable;
-use super::nats::{InboundMessage, NatsConnection, RequestError};
+use super::message_auth::MessageKind;
+use super::nats::{
+    InboundMessage, NatsConnection, RequestError, UnsignedMessage, UnsignedSubscription,
+};
 use super::protocol::{
     FrameQuery, HubId, PeerAnnouncement, PeerRequest, SharedSettings, decode_message,
     encode_message,
 };
 use crate::limits;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::try_join_all;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -17,6 +21,11 @@ use tokio::time::Instant;
 
 /// After a reconnect, the time until every peer has sent a heartbeat again: two heartbeats.
 const RECONNECT_GRACE: Duration = Duration::from_secs(1);
+
+/// The NATS subject of announcements to all hubs.
+pub(super) const ANNOUNCEMENT_SUBJECT: &str = "all";
+/// The NATS subject on which a starting hub asks for the settings of the others, without authentication.
+pub(super) const SETTINGS_SUBJECT: &str = "alike";
 
 /// The connection of this hub, and the peers that it knows.
 pub(super) struct PeerClient {
@@ -73,7 +82,9 @@ impl PeerClient {
 
     pub async fn announce(&self, announcement: &PeerAnnouncement) {
         if let Some(nats) = self.nats() {
-            nats.publish("all", encode_message(announcement)).await;
+            let payload = encode_message(announcement);
+            nats.publish(MessageKind::Announcement, ANNOUNCEMENT_SUBJECT, &payload)
+                .await;
         }
     }
 
@@ -87,13 +98,22 @@ impl PeerClient {
     /// Sends to one peer without waiting for an answer.
     pub async fn publish_to(&self, hub: HubId, payload: Bytes) {
         if let Some(nats) = self.nats() {
-            nats.publish(&hub_subject(hub), payload).await;
+            nats.publish(MessageKind::Request, &hub_subject(hub), &payload)
+                .await;
         }
     }
 
     pub async fn send_reply(&self, message: &InboundMessage, payload: Bytes) {
         if let Some(nats) = self.nats() {
-            nats.send_reply(message, payload).await;
+            nats.send_reply(message, &payload).await;
+        }
+    }
+
+    /// Tells a hub that starts, with whichever seal key, the settings of this one.
+    pub async fn send_settings(&self, question: &UnsignedMessage, settings: &SharedSettings) {
+        if let Some(nats) = self.nats() {
+            nats.send_unsigned_reply(question, encode_message(settings))
+                .await;
         }
     }
 
@@ -110,7 +130,7 @@ impl PeerClient {
         timeout: Duration,
     ) -> Result<Bytes, RequestError> {
         let nats = self.nats().ok_or(RequestError::Timeout)?;
-        match nats.request(&hub_subject(hub), payload, timeout).await {
+        match nats.request(&hub_subject(hub), &payload, timeout).await {
             Err(RequestError::NoResponders) if self.is_settled() => {
                 self.peers.remove_peer(hub);
                 Err(RequestError::NoResponders)
@@ -188,6 +208,21 @@ impl PeerClient {
         }
     }
 
+    /// D-87: the hubs of another seal key do not hear this one, nor it them, so they are asked without authentication, and `answers`
+    /// has what came until now. A forged answer can only keep a hub from starting.
+    pub fn check_seal_key(
+        own: &SharedSettings,
+        answers: &mut UnsignedSubscription,
+    ) -> Result<(), String> {
+        while let Some(answer) = answers.next_message().now_or_never().flatten() {
+            let theirs = decode_message::<SharedSettings>(&answer.payload);
+            if let Some(setting) = theirs.and_then(|theirs| own.find_difference(&theirs)) {
+                return Err(describe_difference(setting));
+            }
+        }
+        Ok(())
+    }
+
     /// D-87: a hub whose settings differ could not read what its peers write, so it does not start.
     pub async fn check_shared_settings(&self, own: &SharedSettings) -> Result<(), String> {
         for hub in self.peers.peer_ids() {
@@ -199,13 +234,15 @@ impl PeerClient {
             if let Some(setting) = decode_message::<SharedSettings>(&answer)
                 .and_then(|theirs| own.find_difference(&theirs))
             {
-                return Err(format!(
-                    "a hub that is already running on this database has another {setting}"
-                ));
+                return Err(describe_difference(setting));
             }
         }
         Ok(())
     }
+}
+
+fn describe_difference(setting: &str) -> String {
+    format!("a hub that is already running on this database has another {setting}")
 }
 
 fn hub_subject(hub: HubId) -> String {

@@ -4,7 +4,7 @@ use super::budget_sync::BudgetSync;
 use super::frame_stream::RegisteredFrames;
 use super::log_follower::LogFollower;
 use super::membership::Membership;
-use super::nats::{InboundMessage, NatsSubscription};
+use super::nats::{InboundMessage, NatsSubscription, UnsignedSubscription};
 use super::peer_client::PeerClient;
 use super::protocol::{
     FrameQuery, PeerAnnouncement, PeerRequest, SharedSettings, decode_message, encode_message,
@@ -50,11 +50,19 @@ impl PeerServer {
         self: Arc<Self>,
         mut broadcasts: NatsSubscription,
         mut own_requests: NatsSubscription,
+        mut settings_questions: UnsignedSubscription,
     ) {
         loop {
             let (message, is_request) = tokio::select! {
                 message = broadcasts.next_message() => (message, false),
                 message = own_requests.next_message() => (message, true),
+                question = settings_questions.next_message() => match question {
+                    Some(question) => {
+                        self.client.send_settings(&question, &self.settings).await;
+                        continue;
+                    }
+                    None => return,
+                },
             };
             let Some(message) = message else {
                 return;

@@ -15,7 +15,7 @@ impl FrameHandler for WeakFrames {
         }
     }
 
-    fn apply_frame(&self, seq: u64, payload: &[u8]) {
+    fn apply_frame(&self, seq: u64, payload: Option<&[u8]>) {
         if let Some(frames) = self.upgrade() {
             replicate::apply_frame_message(&frames, seq, payload);
         }

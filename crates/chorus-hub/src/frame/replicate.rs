@@ -62,6 +62,16 @@ impl FrameMessage {
         }
     }
 
+    /// The frame, checked as if a client had submitted it: text on several lines would be events of its own in a stream. `None`
+    /// when it is not valid, is not the frame that the other fields describe, or has more targets than a scope can name.
+    fn parse_frame(&self) -> Option<Frame> {
+        let frame = Frame::parse(&self.text).ok()?;
+        let is_described = frame.frame_id == self.id
+            && frame.kind().as_str() == self.kind
+            && frame.sender_handle.as_str() == self.from;
+        (is_described && self.targets.len() <= limits::MEMBERS_PER_ORG).then_some(frame)
+    }
+
     /// `None` when a field cannot be parsed: a restriction must not get lost.
     fn parse_label(&self) -> Option<FrameLabel> {
         let idents = self
@@ -126,7 +136,7 @@ pub(super) async fn replicate_frame(
         let message = FrameMessage::new(sender, frame, label, resolved);
         let payload = serde_json::to_vec(&message).map_err(chorus_wire::Error::internal)?;
         position.seq = frame_stream
-            .publish_frame(payload.into())
+            .publish_frame(&payload)
             .await
             .map_err(|_| unavailable("the shared memory did not take the frame"))?;
     }
@@ -225,17 +235,24 @@ fn parse_reached(answer: &[u8]) -> Option<(u64, Option<u64>)> {
     serde_json::from_slice(answer).ok()
 }
 
-/// Emits the next frame of the stream to local sessions. One that cannot be parsed is from a newer hub and emitted to none.
-pub(super) fn apply_frame_message(frames: &Frames, seq: u64, payload: &[u8]) {
+/// Emits the next frame of the stream to local sessions. One that cannot be parsed is from a newer hub and emitted to none, and
+/// neither is one without a payload, which no hub of this cluster has sent (D-106).
+pub(super) fn apply_frame_message(frames: &Frames, seq: u64, payload: Option<&[u8]>) {
     let now = frames.monotonic_now();
-    let message = serde_json::from_slice::<FrameMessage>(payload).ok();
-    if let Some((label, message)) =
-        message.and_then(|message| Some((message.parse_label()?, message)))
-    {
+    let message = payload.and_then(|payload| serde_json::from_slice::<FrameMessage>(payload).ok());
+    let parsed =
+        message.and_then(|message| Some((message.parse_frame()?, message.parse_label()?, message)));
+    if let Some((frame, label, message)) = parsed {
         let label = Arc::new(label);
         let registry = frames.registry();
         let emit = || {
-            Ok(registry.publish_frame(&message.targets, Some(seq), &message.text, &label, now))
+            Ok(registry.publish_frame(
+                &message.targets,
+                Some(seq),
+                frame.submitted_json(),
+                &label,
+                now,
+            ))
         };
         let _ = frames
             .recent_submissions()

@@ -50,6 +50,7 @@ const HUB: EdgeTable = &[
             "limits",
             "pem",
             "random",
+            "seal",
             "settings",
             "store",
             "stream_end",

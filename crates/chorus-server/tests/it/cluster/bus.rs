@@ -3,11 +3,13 @@
 use crate::support::actors::{Agent, market};
 use crate::support::hub::{Hub, eventually};
 use crate::support::nats::NatsServer;
+use crate::support::peer_messages::{PeerSigner, message_body};
 use chorus_wire::{limits, secret::Secret};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,7 @@ pub(super) async fn two() -> Option<(NatsServer, Hub, Agent)> {
 /// Another hub, as far as it is heard: it says that it is there, and answers what the story lets it answer.
 struct FakePeer {
     bus: async_nats::Client,
+    signer: Arc<PeerSigner>,
     root: String,
     /// The others that it has heard.
     hubs: HashSet<u64>,
@@ -47,7 +50,7 @@ impl FakePeer {
         while hubs.len() < 2 {
             let message = heard.next().await.unwrap();
             root = message.subject.strip_suffix(".all").unwrap().to_owned();
-            let said: Value = serde_json::from_slice(&message.payload).unwrap();
+            let said: Value = serde_json::from_slice(message_body(&message.payload)).unwrap();
             hubs.extend(said["Here"]["hub"].as_u64());
         }
         let mut tasks = tokio::task::JoinSet::new();
@@ -55,25 +58,29 @@ impl FakePeer {
             .subscribe(format!("{root}.hub.{ID:016x}"))
             .await
             .unwrap();
-        let answering = bus.clone();
+        let signer = Arc::new(PeerSigner::new(ID));
+        let (answering, answer_signer) = (bus.clone(), signer.clone());
         tasks.spawn(async move {
             while let Some(message) = asked.next().await {
-                let ask: Value = serde_json::from_slice(&message.payload).unwrap();
+                let ask: Value = serde_json::from_slice(message_body(&message.payload)).unwrap();
                 let (name, with) = ask.as_object().unwrap().iter().next().unwrap();
                 let said = answer(name, with);
                 if let (Some(said), Some(reply)) = (said, message.reply) {
+                    let said = answer_signer.reply(&reply, &message.payload, &said);
                     answering.publish(reply, said.into()).await.unwrap();
                 }
             }
         });
         let (saying, all) = (bus.clone(), format!("{root}.all"));
+        let beat_signer = signer.clone();
         tasks.spawn(async move {
             let mut beat = tokio::time::interval(Duration::from_millis(200));
             loop {
                 beat.tick().await;
                 // A newer one: it says more of itself than others know.
                 let here = json!({"Here": {"hub": ID, "subjects": 0, "sum": 0, "news": 0, "mood": "good"}});
-                saying.publish(all.clone(), here.to_string().into()).await.unwrap();
+                let here = beat_signer.announcement(&all, &here.to_string());
+                saying.publish(all.clone(), here.into()).await.unwrap();
             }
         });
         eventually("it is known", async || {
@@ -82,22 +89,23 @@ impl FakePeer {
         .await;
         Self {
             bus,
+            signer,
             root,
             hubs,
             tasks,
         }
     }
 
+    async fn announces(&self, said: &Value) {
+        let all = format!("{}.all", self.root);
+        let message = self.signer.announcement(&all, &said.to_string());
+        self.bus.publish(all, message.into()).await.unwrap();
+        self.bus.flush().await.unwrap();
+    }
+
     async fn leaves(mut self) {
         self.tasks.shutdown().await;
-        self.bus
-            .publish(
-                format!("{}.all", self.root),
-                json!({"Gone": ID}).to_string().into(),
-            )
-            .await
-            .unwrap();
-        self.bus.flush().await.unwrap();
+        self.announces(&json!({"Gone": ID})).await;
     }
 }
 
@@ -185,22 +193,16 @@ async fn a_question_that_only_newer_hubs_know_is_answered_at_once_with_nothing()
             json!(["odd"]),
         ] {
             let name = format!("{}.hub.{hub:016x}", third.root);
+            let message = third.signer.request(&name, &question.to_string());
             let answer = third
                 .bus
-                .request(name, question.to_string().into())
+                .request(name, message.into())
                 .await
                 .expect("an answer");
-            assert!(answer.payload.is_empty(), "{question}");
+            assert!(message_body(&answer.payload).is_empty(), "{question}");
         }
     }
-    third
-        .bus
-        .publish(
-            format!("{}.all", third.root),
-            json!({"Newer": 1}).to_string().into(),
-        )
-        .await
-        .unwrap();
+    third.announces(&json!({"Newer": 1})).await;
     assert_eq!(hub.peer_counts(), [2, 2]);
 }
 

@@ -10,7 +10,9 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 /// Where hubs keep their frames.
-async fn memory(own: &NatsServer) -> (async_nats::Client, jetstream::stream::Stream, String) {
+pub(super) async fn memory(
+    own: &NatsServer,
+) -> (async_nats::Client, jetstream::stream::Stream, String) {
     let bus = async_nats::connect(&own.url).await.unwrap();
     let context = jetstream::new(bus.clone());
     let name = context.stream_names().next().await.unwrap().unwrap();
@@ -122,7 +124,7 @@ async fn frames_that_were_let_go_before_a_hub_read_them_are_told_as_one_gap() {
     };
     let mut session = hub.agent_at_hub(1, &alice).open_session("vim", "s1").await;
     let (bus, stream, subject) = memory(&own).await;
-    // Far more than a hub reads at once; the entries are of a newer version and for no session here.
+    // Far more than a hub reads at once; the entries are of no hub and for no session here.
     for _ in 0..30_000 {
         bus.publish(subject.clone(), "{}".into()).await.unwrap();
     }

@@ -2,6 +2,7 @@
 
 mod budget_sync;
 mod bus;
+mod forged_messages;
 mod frame_stream;
 mod same_bytes;
 mod two_hubs;

@@ -9,5 +9,6 @@ pub mod examples;
 pub mod front;
 pub mod hub;
 pub mod nats;
+pub mod peer_messages;
 pub mod postgres;
 pub mod seeded_random;
