@@ -40,6 +40,25 @@ impl NatsServer {
         bus
     }
 
+    /// As `deploy/nats.conf` configures it, except for its address.
+    fn start_shipped(folder: &Path, password: &str) -> Self {
+        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nats.conf");
+        let at = free_address();
+        let mut server = Command::new("nats-server");
+        server
+            .args(["-a", "127.0.0.1", "-p", &at.port().to_string()])
+            .args(["-m", &free_address().port().to_string(), "-c"])
+            .arg(&config)
+            .arg("-sd")
+            .arg(folder.join("shipped"))
+            .env("NATS_PASSWORD", password)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = Some(server.spawn().unwrap());
+        await_condition("NATS starts", || TcpStream::connect(at).is_ok());
+        Self { at, config, child }
+    }
+
     fn start_process(&mut self) {
         let mut server = Command::new("nats-server");
         server
@@ -395,4 +414,29 @@ async fn hubs_authenticate_with_a_credentials_file() {
     let near = starter.hub("near", &credentials_args);
     let far = starter.hub("far", &credentials_args);
     assert_connected(&near, &far, 1).await;
+}
+
+// D-106
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shipped_configuration_serves_hubs_with_its_password_only() {
+    let Some(starter) = HubStarter::open() else {
+        return;
+    };
+    let bus = NatsServer::start_shipped(starter.servers.folder.path(), "k2hidden1e9");
+    let refused = "does not know us by this user";
+    for user in ["", "chorus:k3hidden@", "admin:k2hidden1e9@"] {
+        starter.assert_refused(&["--bus", &format!("nats://{user}{}", bus.at)], refused);
+    }
+    let url = format!("nats://chorus:k2hidden1e9@{}", bus.at);
+    let hubs = ["a", "b"].map(|name| starter.hub(name, &["--bus", &url]));
+    assert_connected(&hubs[0], &hubs[1], 0).await;
+    let compose = include_str!("../../../../deploy/compose.yml");
+    assert!(
+        compose.contains("CHORUS_BUS: nats://chorus:${NATS_PASSWORD:?}@nats:4222"),
+        "{compose}"
+    );
+    assert!(
+        compose.contains("install -m 400 -o 10001") && !compose.contains("chmod"),
+        "the seal key is readable by the hub's user alone: {compose}"
+    );
 }
