@@ -1,5 +1,6 @@
 //! Envelopes without a hub: a receive endpoint, and a sender that posts to one (TRN-44, ENV-12…14).
 
+use crate::allowed_peers::AllowedPeers;
 use crate::{Error, HubClient, Result, http, limits};
 use bytes::Bytes;
 use chorus_wire::contract::{self, ContractFault};
@@ -23,13 +24,16 @@ pub struct PostedEnvelope {
 pub const INVALID_ENVELOPE: &str = "INVALID_ENVELOPE";
 pub const UNSUPPORTED_VERSION: &str = "UNSUPPORTED_VERSION";
 
-/// Accepts peers and passes on their envelopes in order, until `shutdown` is true. Answers in progress are still written.
+/// Accepts peers that `allowed_peers` admits and passes on their envelopes in order, until `shutdown` is true. Answers in
+/// progress are still written.
 pub async fn serve_direct(
     listener: TcpListener,
+    allowed_peers: AllowedPeers,
     envelope_sender: mpsc::Sender<PostedEnvelope>,
     mut shutdown: watch::Receiver<bool>,
 ) {
     let slots = Arc::new(Semaphore::new(limits::MAX_DIRECT_CONNECTIONS));
+    let allowed_peers = Arc::new(allowed_peers);
     loop {
         let accepted = tokio::select! {
             accepted = accept_connection(&listener, &slots) => accepted,
@@ -39,6 +43,7 @@ pub async fn serve_direct(
             Ok((socket, slot)) => {
                 tokio::spawn(serve_connection(
                     socket,
+                    allowed_peers.clone(),
                     envelope_sender.clone(),
                     shutdown.clone(),
                     slot,
@@ -70,13 +75,21 @@ async fn accept_connection(
 
 async fn serve_connection(
     socket: TcpStream,
+    allowed_peers: Arc<AllowedPeers>,
     envelope_sender: mpsc::Sender<PostedEnvelope>,
     mut shutdown: watch::Receiver<bool>,
     _slot: OwnedSemaphorePermit,
 ) {
     let serve = service_fn(|request| {
         let envelope_sender = envelope_sender.clone();
-        async move { Ok::<_, Infallible>(answer_request(request, envelope_sender).await) }
+        let allowed_peers = allowed_peers.clone();
+        async move {
+            let answer = match allowed_peers.check_request(&request) {
+                Ok(()) => answer_request(request, envelope_sender).await,
+                Err((status, reply)) => json_response(status, &reply),
+            };
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

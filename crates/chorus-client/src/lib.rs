@@ -1,5 +1,6 @@
 //! Client library: calls to a hub, streams that resume, direct exchange between agents, and local files.
 
+pub mod allowed_peers;
 pub mod backoff;
 pub mod channel;
 pub mod direct;

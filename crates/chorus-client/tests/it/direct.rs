@@ -1,5 +1,6 @@
 //! Direct exchange of envelopes between agents without a hub (TRN-44, ENV-12…14).
 
+use chorus_client::allowed_peers::AllowedPeers;
 use chorus_client::direct::{self, PostedEnvelope};
 use chorus_client::{Error, HubClient};
 use chorus_wire::envelope::Envelope;
@@ -10,6 +11,8 @@ use tokio::sync::{mpsc, watch};
 
 const HELLO: &str = r#"{"chorus_version":"0.4","sender_id":"alice@chorus.example","original_text":"下午一起喝杯咖啡?","sender_culture":"zh-CN"}"#;
 
+const JSON_TYPE: &str = "content-type: application/json";
+
 /// Starts a receiver that answers every envelope with `reply`.
 async fn start_receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelope>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -17,7 +20,13 @@ async fn start_receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelop
     let (posted_sender, mut posted) = mpsc::channel::<PostedEnvelope>(8);
     let (envelope_sender, received) = mpsc::channel(8);
     let (shutdown_sender, shutdown) = watch::channel(false);
-    tokio::spawn(direct::serve_direct(listener, posted_sender, shutdown));
+    let allowed_peers = AllowedPeers::new(listener.local_addr().unwrap(), None);
+    tokio::spawn(direct::serve_direct(
+        listener,
+        allowed_peers,
+        posted_sender,
+        shutdown,
+    ));
     tokio::spawn(async move {
         let _keep_running = shutdown_sender;
         while let Some(PostedEnvelope { envelope, answer }) = posted.recv().await {
@@ -28,8 +37,12 @@ async fn start_receiver(reply: ReceiverReply) -> (String, mpsc::Receiver<Envelop
     (url, received)
 }
 
-/// Sends one raw request and returns the status and the body.
+/// Sends one raw request of an agent and returns the status and the body.
 async fn send_raw(url: &str, method: &str, body: &[u8]) -> (u16, String) {
+    send_with_head(url, method, &["host: localhost", JSON_TYPE], body).await
+}
+
+async fn send_with_head(url: &str, method: &str, head: &[&str], body: &[u8]) -> (u16, String) {
     let address = url
         .strip_prefix("http://")
         .unwrap()
@@ -39,7 +52,8 @@ async fn send_raw(url: &str, method: &str, body: &[u8]) -> (u16, String) {
         .to_owned();
     let mut socket = TcpStream::connect(&address).await.unwrap();
     let head = format!(
-        "{method} /any/path HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "{method} /any/path HTTP/1.1\r\n{}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        head.join("\r\n"),
         body.len()
     );
     socket.write_all(head.as_bytes()).await.unwrap();
@@ -80,6 +94,57 @@ async fn a_posted_envelope_arrives_unchanged_and_is_answered_ok() {
     )
     .await;
     assert_eq!((status, body.as_str()), (200, r#"{"status":"ok"}"#));
+}
+
+// R-91
+#[tokio::test]
+async fn a_web_page_cannot_post_an_envelope() {
+    let (url, mut received) = start_receiver(ReceiverReply::ok()).await;
+    let port = url.rsplit_once(':').unwrap().1.split('/').next().unwrap();
+    let body = format!(r#"{{"envelope":{HELLO}}}"#);
+    let own_host = format!("host: 127.0.0.1:{port}");
+    let other_port = "origin: http://127.0.0.1:1".to_owned();
+    for (status, extra) in [
+        (415, vec![own_host.as_str()]),
+        (415, vec![&own_host, "content-type: text/plain"]),
+        (
+            415,
+            vec![&own_host, "content-type: text/plain; a=application/json"],
+        ),
+        (415, vec![&own_host, JSON_TYPE, "content-type: text/plain"]),
+        (
+            403,
+            vec![&own_host, JSON_TYPE, "origin: https://evil.example"],
+        ),
+        (403, vec![&own_host, JSON_TYPE, "origin: null"]),
+        (403, vec![&own_host, JSON_TYPE, &other_port]),
+        (403, vec![JSON_TYPE, "host: rebind.evil.example"]),
+        (403, vec![JSON_TYPE, "host: localhost.evil.example"]),
+        (
+            403,
+            vec![JSON_TYPE, "host: localhost", "host: evil.example"],
+        ),
+    ] {
+        let (answered, answer) = send_with_head(&url, "POST", &extra, body.as_bytes()).await;
+        assert_eq!(answered, status, "{extra:?}: {answer}");
+        assert!(
+            answer.contains(r#""status":"error""#),
+            "{extra:?}: {answer}"
+        );
+    }
+    assert!(received.try_recv().is_err(), "nothing was passed on");
+    let own_origin = format!("origin: http://localhost:{port}");
+    for extra in [
+        vec![
+            own_host.as_str(),
+            "content-type: Application/JSON; charset=utf-8",
+        ],
+        vec!["host: [::1]", "content-type: application/envelope+json"],
+        vec![&own_host, JSON_TYPE, &own_origin],
+    ] {
+        let (answered, answer) = send_with_head(&url, "POST", &extra, body.as_bytes()).await;
+        assert_eq!(answered, 200, "{extra:?}: {answer}");
+    }
 }
 
 // ENV-01, ENV-02, ENV-12, ENV-14
@@ -177,7 +242,13 @@ async fn a_stopping_receiver_still_answers_accepted_envelopes() {
     let url = format!("http://{}/receive", listener.local_addr().unwrap());
     let (posted_sender, mut posted) = mpsc::channel::<PostedEnvelope>(8);
     let (shutdown_sender, shutdown) = watch::channel(false);
-    let receiving = tokio::spawn(direct::serve_direct(listener, posted_sender, shutdown));
+    let allowed_peers = AllowedPeers::new(listener.local_addr().unwrap(), None);
+    let receiving = tokio::spawn(direct::serve_direct(
+        listener,
+        allowed_peers,
+        posted_sender,
+        shutdown,
+    ));
     let sending = tokio::spawn(async move {
         direct::send_direct(&url, &Envelope::parse(HELLO).unwrap(), 0).await
     });

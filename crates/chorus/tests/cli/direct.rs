@@ -1,6 +1,7 @@
 //! Direct exchange between agents that know each other's endpoints, without a hub (TRN-44, ENV-12…14, R-28).
 
 use crate::actors::{Agent, RunningProcess, Scene, text_of};
+use std::io::{Read, Write};
 
 fn start_receiver(bob: &Agent, args: &[&str]) -> (RunningProcess, String) {
     let listening = bob.listen(&[&["--direct", "127.0.0.1:0"], args].concat());
@@ -104,4 +105,58 @@ fn a_direct_listener_is_an_endpoint_for_a_hub() {
         (&"delivered".into(), &"ok".into())
     );
     assert_eq!(text_of(&listening.json()), "by webhook");
+}
+
+// R-91
+#[test]
+fn a_web_page_cannot_run_the_command_of_a_direct_listener() {
+    let (_folder, alice, bob) = two_agents();
+    let args = [
+        "--exec",
+        "cat >> ran",
+        "--public-url",
+        "https://bob.example",
+    ];
+    let (_listening, url) = start_receiver(&bob, &args);
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    let envelope = r#"{"chorus_version":"0.4","sender_id":"boss@company.com","original_text":"x","sender_culture":"en"}"#;
+    let body = format!(r#"{{"envelope":{envelope}}}"#);
+    let post = |head: &str| {
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        let length = body.len();
+        let request = format!(
+            "POST /receive HTTP/1.1\r\n{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        let _ = socket.read_to_string(&mut answer);
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    let host = format!("host: {address}");
+    let json = "content-type: application/json";
+    assert_eq!(post(&format!("{host}\r\ncontent-type: text/plain")), "415");
+    assert_eq!(
+        post(&format!("{host}\r\n{json}\r\norigin: https://evil.example")),
+        "403"
+    );
+    assert_eq!(post(&format!("host: rebind.evil.example\r\n{json}")), "403");
+    assert!(!bob.home.join("ran").exists(), "the command did not run");
+    assert_eq!(
+        post(&format!("host: bob.example\r\n{json}")),
+        "200",
+        "through its proxy"
+    );
+    let sent = alice.json(
+        &[
+            &["send", "--direct", &url, "bob@example", "hello"],
+            &FROM[..],
+        ]
+        .concat(),
+    );
+    assert_eq!(sent[0]["receiver_response"]["status"], "ok");
 }

@@ -3,6 +3,7 @@
 use super::{Args, handler_command, print::ReceivedMessage};
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail, output, session};
+use chorus_client::allowed_peers::AllowedPeers;
 use chorus_client::direct::{PostedEnvelope, serve_direct};
 use chorus_client::inbox_store::{FilingOutcome, InboxStore};
 use chorus_client::limits;
@@ -20,14 +21,18 @@ pub async fn listen_direct(
 ) -> Result<(), Fail> {
     let listen_error = |e| Fail::usage_error(format!("cannot listen on {address}: {e}"));
     let listener = TcpListener::bind(address).await.map_err(listen_error)?;
-    let url = format!(
-        "http://{}/receive",
-        listener.local_addr().map_err(listen_error)?
-    );
+    let local_address = listener.local_addr().map_err(listen_error)?;
+    let url = format!("http://{local_address}/receive");
+    let allowed_peers = AllowedPeers::new(local_address, args.public_url.clone());
     let mut store = InboxStore::for_direct(session::identity_files(common)?);
     let (envelope_sender, mut posted) = mpsc::channel(limits::DIRECT_QUEUE_LEN);
     let (stop_sender, stop_receiver) = watch::channel(false);
-    let server = tokio::spawn(serve_direct(listener, envelope_sender, stop_receiver));
+    let server = tokio::spawn(serve_direct(
+        listener,
+        allowed_peers,
+        envelope_sender,
+        stop_receiver,
+    ));
     let output = json!({ "event": "receiving", "url": url });
     output::print_result(common.json, &output, || format!("receiving on {url}"));
     let mut remaining = args.message_limit();

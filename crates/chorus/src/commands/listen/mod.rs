@@ -35,6 +35,9 @@ pub struct Args {
     /// Receive on this address, without a hub
     #[arg(long, value_name = "ADDR")]
     direct: Option<SocketAddr>,
+    /// The URL by which senders reach --direct through a proxy; its host and origin are accepted too
+    #[arg(long, value_name = "URL", requires = "direct")]
+    public_url: Option<url::Url>,
     /// Stop after this many messages, receipts and deliveries
     #[arg(long, value_name = "N")]
     count: Option<u64>,
