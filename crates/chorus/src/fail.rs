@@ -91,10 +91,8 @@ impl Fail {
         }
         if json {
             let error = serde_json::json!({ "code": self.code, "message": self.message });
-            anstream::eprintln!(
-                "{}",
-                serde_json::json!({ "error": error, "exit": self.exit as u8 })
-            );
+            let line = serde_json::json!({ "error": error, "exit": self.exit as u8 });
+            anstream::eprintln!("{}", crate::hidden_text::escape_json(&line.to_string()));
         } else {
             anstream::eprintln!(
                 "chorus: {}",

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod fail;
+mod hidden_text;
 mod output;
 mod session;
 mod stop_signal;

@@ -1,5 +1,6 @@
 //! Prints results: text for people, or JSON lines for programs.
 
+use crate::hidden_text;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use std::io::Write;
@@ -11,12 +12,16 @@ pub const BAD_STYLE: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(Ans
 
 /// Prints one result: as JSON with `--json`, else as the text of `human`.
 pub fn print_result<T: Serialize>(json: bool, value: &T, human: impl FnOnce() -> String) {
-    let text = if json {
-        serde_json::to_string(value).unwrap_or_default()
+    if json {
+        print_json(&serde_json::to_string(value).unwrap_or_default());
     } else {
-        human()
-    };
-    print_line(&text);
+        print_line(&human());
+    }
+}
+
+/// Prints one line of JSON, with hidden characters as escapes: the reader may be a terminal or a model.
+pub fn print_json(json: &str) {
+    print_line(&hidden_text::escape_json(json));
 }
 
 /// Prints a line and flushes it. Colours go only to terminals that allow them (NO_COLOR).
@@ -33,22 +38,12 @@ pub fn paint_text(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Makes text from others safe for a terminal (SKL-17): no escape sequences, no bidirectional controls. Further lines
+/// Makes text from others safe for a terminal and for a model (SKL-17): nothing that a reader cannot see. Further lines
 /// are indented, so that one message cannot look like two.
 pub fn escape_controls(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\n    "),
-            '\t' => out.push(c),
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                out.push('\u{fffd}')
-            }
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    hidden_text::remove_hidden(text)
+        .replace("\r\n", "\n")
+        .replace('\n', "\n    ")
 }
 
 /// `04:30:05` of an RFC 3339 timestamp.

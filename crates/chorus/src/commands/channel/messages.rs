@@ -66,7 +66,7 @@ pub async fn tail_channel(
         }
         match serde_json::from_str::<ChannelRow>(&event.data) {
             // With --json the hub's own JSON is printed, so that fields unknown to this client are kept.
-            Ok(_) if common.json => output::print_line(&event.data),
+            Ok(_) if common.json => output::print_json(&event.data),
             Ok(row) => output::print_line(&format::format_row(&row)),
             Err(e) => {
                 tracing::warn!("an event of kind {} was not understood: {e}", event.name);

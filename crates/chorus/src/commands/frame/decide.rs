@@ -227,7 +227,7 @@ async fn prompt_answer(question: &DecisionQuestion) -> Result<String, Fail> {
 fn print_moment(common: &CommonArgs, frame: &Frame, moment: &AgentBindingMoment) {
     if common.json {
         if let Ok(raw) = serde_json::from_str::<&RawValue>(frame.submitted_json()) {
-            output::print_line(&json!({ "frame": raw }).to_string());
+            output::print_json(&json!({ "frame": raw }).to_string());
         }
         return;
     }

@@ -94,7 +94,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 /// Prints a list as rows, anything else as `sentence`; with `--json` the hub's answer unchanged.
 pub fn print_rows(common: &CommonArgs, answer: &Value, sentence: &str) {
     if common.json {
-        return output::print_line(&answer.to_string());
+        return output::print_json(&answer.to_string());
     }
     let list = answer
         .as_array()

@@ -117,7 +117,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         output = job.output_data;
     }
     if !common.json {
-        output::print_line(&output.to_string());
+        output::print_json(&output.to_string());
     }
     Ok(())
 }
