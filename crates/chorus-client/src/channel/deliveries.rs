@@ -41,7 +41,31 @@ pub struct SavedCallback {
     pub callback: Secret,
 }
 
+/// Where a callback leads: the origin of its URL. A service may deliver under any channel id, so an id alone does not say
+/// whose channel it is. A callback of a hub names its channel in the path; if it is another one than that of the delivery,
+/// the origin is completed by it, because the delivery is not of that hub.
+pub fn callback_origin(callback: &Secret, channel: &str) -> String {
+    let Ok(url) = url::Url::parse(callback.expose()) else {
+        return String::new();
+    };
+    let origin = url.origin().ascii_serialization();
+    let segments: Vec<&str> = url.path().split('/').collect();
+    match segments.as_slice() {
+        [.., "channels", id, "inbox", _]
+            if *id != crate::http::encode_segment(channel) && *id != channel =>
+        {
+            format!("{origin}/channels/{id}")
+        }
+        _ => origin,
+    }
+}
+
 impl SavedCallback {
+    /// Where the callback leads.
+    pub fn origin(&self) -> String {
+        callback_origin(&self.callback, &self.channel)
+    }
+
     fn file_path(files: &IdentityFiles) -> PathBuf {
         let state = files
             .state
@@ -63,10 +87,12 @@ impl SavedCallback {
             .map_err(|e| Error::file_error(&path, format!("{e}; remove it to start afresh")))
     }
 
-    /// Saves the callback of a delivery; it replaces the channel's previous one.
+    /// Saves the callback of a delivery. It replaces the previous one of the same channel and origin, never one of another
+    /// origin.
     pub fn save_callback(files: &IdentityFiles, delivery: &ChannelDelivery) -> Result<()> {
         let mut callbacks = Self::read_all(files)?;
-        callbacks.retain(|saved| saved.channel != delivery.channel.id);
+        let origin = callback_origin(&delivery.callback, &delivery.channel.id);
+        callbacks.retain(|saved| saved.channel != delivery.channel.id || saved.origin() != origin);
         callbacks.push(Self {
             channel: delivery.channel.id.clone(),
             name: delivery.channel.name.clone(),

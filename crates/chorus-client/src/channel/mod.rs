@@ -9,5 +9,5 @@ mod outgoing_event;
 pub use callback::{CallbackClient, CallbackStream};
 pub use channel_client::{ChannelClient, NewMember};
 pub use connection::SavedConnection;
-pub use deliveries::{ReceivedDelivery, SavedCallback};
+pub use deliveries::{ReceivedDelivery, SavedCallback, callback_origin};
 pub use outgoing_event::{OutgoingEvent, print_event};

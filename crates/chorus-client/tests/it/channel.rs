@@ -3,7 +3,9 @@
 use crate::scripted::{Answer, ScriptedServer, header};
 use chorus_client::Error;
 use chorus_client::backoff::Backoff;
-use chorus_client::channel::{CallbackClient, OutgoingEvent};
+use chorus_client::channel::{CallbackClient, OutgoingEvent, SavedCallback};
+use chorus_client::files::IdentityFiles;
+use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
 use std::time::Duration;
 
@@ -149,4 +151,43 @@ async fn a_refused_stream_returns_the_error_and_accepts_nothing_more() {
         }
     }
     assert!(refused.is_some(), "the stream never fails");
+}
+
+// A service may deliver under any channel id, so an id alone does not say whose channel it is.
+#[test]
+fn a_delivery_replaces_only_the_callback_of_its_own_origin() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = IdentityFiles::beside_credentials(folder.path().join("config.json"));
+    let save = |callback: &str| {
+        let body = format!(
+            r#"{{"channel":{{"id":"ch_board"}},"message":{{"id":"m","sender":"s","content":"c"}},"callback":"{callback}"}}"#
+        );
+        let delivery = ChannelDelivery::parse(body.as_bytes()).unwrap();
+        SavedCallback::save_callback(&files, &delivery).unwrap();
+    };
+    save("https://hub.example/channels/ch_board/inbox/tok_1");
+    save("https://evil.example/channels/ch_board/inbox/tok_2");
+    save("https://hub.example/channels/ch_evil/inbox/tok_3");
+    save("https://hub.example:8443/channels/ch_board/inbox/tok_4");
+    save("https://evil.example/channels/ch_board/inbox/tok_5");
+    let saved = SavedCallback::read_all(&files).unwrap();
+    let found: Vec<(String, &str)> = saved
+        .iter()
+        .map(|saved| {
+            (
+                saved.origin(),
+                saved.callback.expose().rsplit('/').next().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("https://hub.example", "tok_1"),
+        ("https://hub.example/channels/ch_evil", "tok_3"),
+        ("https://hub.example:8443", "tok_4"),
+        ("https://evil.example", "tok_5"),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(origin, token)| (origin.to_owned(), token))
+    );
 }

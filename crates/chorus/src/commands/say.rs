@@ -18,6 +18,9 @@ pub struct Args {
     /// Answer the last delivery of this channel, by its id or name; default: the last delivery of any channel
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
+    /// Answer a delivery of this service, by the origin or host of its callback
+    #[arg(long, value_name = "ORIGIN", conflicts_with = "callback")]
+    service: Option<String>,
     /// The text is a status: what you are doing
     #[arg(long, group = "kind")]
     status: bool,
@@ -85,6 +88,7 @@ fn callback_url(common: &CommonArgs, args: &mut Args) -> Result<Secret, Fail> {
             .ok_or_else(|| Fail::usage_error("there is no callback"));
     }
     if args.channel.is_none()
+        && args.service.is_none()
         && args
             .words
             .first()
@@ -93,16 +97,40 @@ fn callback_url(common: &CommonArgs, args: &mut Args) -> Result<Secret, Fail> {
         return Ok(Secret::new(args.words.remove(0)));
     }
     let saved = SavedCallback::read_all(&session::identity_files(common)?)?;
-    let chosen = saved.into_iter().rev().find(|saved| match &args.channel {
-        None => true,
-        Some(channel) => saved.channel == *channel || saved.name.as_ref() == Some(channel),
-    });
-    let no_delivery = || {
+    choose_delivery(saved, args).map(|saved| saved.callback)
+}
+
+/// The newest delivery that the options describe. A channel that two services use must be named with its service: one of
+/// them may only pretend to be that channel.
+fn choose_delivery(saved: Vec<SavedCallback>, args: &Args) -> Result<SavedCallback, Fail> {
+    let is_chosen = |saved: &SavedCallback| {
+        let is_channel = args.channel.as_ref().is_none_or(|channel| {
+            saved.channel == *channel || saved.name.as_ref() == Some(channel)
+        });
+        let is_service = args.service.as_ref().is_none_or(|service| {
+            let origin = saved.origin();
+            origin == *service
+                || origin
+                    .split_once("://")
+                    .is_some_and(|(_, host)| host == service)
+        });
+        is_channel && is_service
+    };
+    let mut found: Vec<SavedCallback> = saved.into_iter().filter(is_chosen).collect();
+    if args.channel.is_some() && found.len() > 1 {
+        let choices = found
+            .iter()
+            .map(|saved| format!("--channel {} --service {}", saved.channel, saved.origin()));
+        return Err(Fail::usage_error(format!(
+            "several channels are called so; say which one:\n{}",
+            choices.collect::<Vec<_>>().join("\n")
+        )));
+    }
+    found.pop().ok_or_else(|| {
         Fail::usage_error(
             "no delivery to answer; chorus listen keeps the last one of every channel",
         )
-    };
-    chosen.map(|saved| saved.callback).ok_or_else(no_delivery)
+    })
 }
 
 fn build_event(args: &Args) -> Result<OutgoingEvent, Fail> {

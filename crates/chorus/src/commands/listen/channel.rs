@@ -1,8 +1,8 @@
 //! `chorus listen`: prints channel deliveries, saves their callbacks and passes them to the command.
 
 use super::{InboxListener, handler_command};
-use crate::{cli::CommonArgs, fail::Fail, output};
-use chorus_client::channel::{ReceivedDelivery, SavedCallback};
+use crate::{fail::Fail, output};
+use chorus_client::channel::{ReceivedDelivery, SavedCallback, callback_origin};
 use chorus_client::event_stream::StreamEvent;
 use chorus_wire::cursor::Cursor;
 use serde::Serialize;
@@ -14,6 +14,8 @@ struct DeliveryLine<'a> {
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
+    /// Where an answer goes, which the sender of the delivery chose.
+    origin: String,
     delivery: &'a RawValue,
 }
 
@@ -30,11 +32,35 @@ impl InboxListener<'_> {
         // Save the callback before printing, so that a message on the screen can be answered.
         SavedCallback::save_callback(&self.session.files, &received.delivery)?;
         let line = delivery_line(event.cursor, &received);
-        print_delivery(self.common, &line, &received);
+        self.print_delivery(&line, &received);
         self.remaining -= 1;
         self.save_progress(event.cursor, None)?;
         handler_command::pass_delivery(self.args, &line).await;
         Ok(())
+    }
+
+    /// Prints a delivery; one of another service than the hub is marked with its origin.
+    fn print_delivery(&self, line: &str, received: &ReceivedDelivery) {
+        if self.common.json {
+            return output::print_json(line);
+        }
+        let channel = &received.delivery.channel;
+        let message = &received.delivery.message;
+        let name = output::escape_controls(channel.name.as_deref().unwrap_or(&channel.id));
+        let sender = output::escape_controls(&message.sender);
+        let sender = output::paint_text(output::STRONG_STYLE, &sender);
+        let origin = delivery_origin(received);
+        let hub_url = self.session.client.base_url();
+        let is_own = hub_url == origin || hub_url.starts_with(&format!("{origin}/"));
+        let place = match is_own {
+            true => format!("#{name}"),
+            false => format!("#{name} at {}", output::escape_controls(&origin)),
+        };
+        output::print_line(&format!(
+            "{} {sender}: {}",
+            output::paint_text(output::FAINT_STYLE, &place),
+            output::escape_controls(&message.content)
+        ));
     }
 }
 
@@ -43,25 +69,12 @@ fn delivery_line(cursor: Option<Cursor>, received: &ReceivedDelivery) -> String 
     let line = DeliveryLine {
         event: "channel",
         id: cursor.map(|cursor| cursor.to_string()),
+        origin: delivery_origin(received),
         delivery: body,
     };
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-fn print_delivery(common: &CommonArgs, line: &str, received: &ReceivedDelivery) {
-    if common.json {
-        return output::print_line(line);
-    }
-    let channel = &received.delivery.channel;
-    let message = &received.delivery.message;
-    let channel_name = output::escape_controls(channel.name.as_deref().unwrap_or(&channel.id));
-    let sender = output::paint_text(
-        output::STRONG_STYLE,
-        &output::escape_controls(&message.sender),
-    );
-    output::print_line(&format!(
-        "{} {sender}: {}",
-        output::paint_text(output::FAINT_STYLE, &format!("#{channel_name}")),
-        output::escape_controls(&message.content)
-    ));
+fn delivery_origin(received: &ReceivedDelivery) -> String {
+    callback_origin(&received.delivery.callback, &received.delivery.channel.id)
 }
