@@ -375,7 +375,7 @@ fn parse_plain_url(text: &str) -> Result<url::Url> {
 }
 
 /// Parses the hub's URL, the prefix of every request URL.
-fn parse_base_url(hub: &str) -> Result<String> {
+pub(crate) fn parse_base_url(hub: &str) -> Result<String> {
     let url = parse_plain_url(hub)?;
     if url.query().is_some() {
         return Err(Error::Input("the hub's URL has no query".into()));

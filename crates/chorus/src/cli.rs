@@ -6,8 +6,8 @@ use crate::commands::frame::{
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::{
-    admin, channel, connection, demo, discover, history, hook, init, listen, mcp, register, reply,
-    say, schema, send, serve, status, uninstall, unregister, verify,
+    admin, channel, confirm, connection, demo, discover, history, hook, init, listen, mcp,
+    register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
 };
 use std::path::PathBuf;
 
@@ -124,6 +124,8 @@ pub enum CliCommand {
     Init(init::Args),
     /// Remove from a host what init installed
     Uninstall(uninstall::Args),
+    /// Let your hosts act as the identity in a workspace's chorus-credentials.json
+    Confirm(confirm::Args),
     /// Check that a host is set up completely, or that an envelope is valid
     Verify(verify::Args),
     /// Serve the tools to a host over standard input and output

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod confirmed_workspaces;
 mod fail;
 mod hidden_text;
 mod output;
@@ -98,6 +99,7 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Ledger(args) => market::ledger::run(&common, args).await,
         CliCommand::Init(args) => commands::init::run(&common, args).await,
         CliCommand::Uninstall(args) => commands::uninstall::run(&common, &args),
+        CliCommand::Confirm(args) => commands::confirm::run(&common, &args),
         CliCommand::Verify(args) => commands::verify::run(&common, args).await,
         CliCommand::Mcp(args) => commands::mcp::run(&common, args).await,
         CliCommand::Hook(args) => commands::hook::run(&common, *args).await,

@@ -1,8 +1,11 @@
 //! Finds the credentials and the hub of a command, in the same way for every command.
 
+use crate::confirmed_workspaces::ConfirmedWorkspaces;
 use crate::{cli::CommonArgs, fail::Fail};
 use chorus_client::HubClient;
-use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState};
+use chorus_client::files::{
+    AgentCredentials, HOME_FILE, IdentityFiles, InboxState, WORKSPACE_FILE,
+};
 use chorus_wire::secret::Secret;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +42,32 @@ pub fn identity_files(common: &CommonArgs) -> Result<IdentityFiles, Fail> {
         Path::new(""),
         &home_folder()?,
     ))
+}
+
+/// The options for a process that a host starts: the credential file is named, and it is the one of the workspace
+/// only if the user confirmed it or has no identity of their own.
+pub fn pin_credentials(common: &CommonArgs) -> Result<CommonArgs, Fail> {
+    if common.credentials.is_some() {
+        return Ok(common.clone());
+    }
+    let own = IdentityFiles::beside_credentials(home_folder()?.join(HOME_FILE));
+    let in_workspace = Path::new(WORKSPACE_FILE);
+    let is_workspace = in_workspace.exists()
+        && (ConfirmedWorkspaces::read_list()?.has_file(in_workspace)
+            || AgentCredentials::read_from(&own)?.is_none());
+    if in_workspace.exists() && !is_workspace {
+        tracing::warn!(
+            "{WORKSPACE_FILE} in this folder is not used, because you have not confirmed it; to use it run: chorus confirm"
+        );
+    }
+    let chosen = match is_workspace {
+        true => in_workspace.to_owned(),
+        false => own.credentials,
+    };
+    Ok(CommonArgs {
+        credentials: Some(chosen),
+        ..common.clone()
+    })
 }
 
 /// `$CHORUS_HOME` or `~/.chorus`.

@@ -1,7 +1,8 @@
 //! The credential file `{"agent_id","api_key","hub_url"}`: one per agent, replaced only on request (SKL-21…23).
 
 use super::{IdentityFiles, atomic_file::AtomicFile, read_small_file};
-use crate::{Error, Result};
+use crate::{Error, Result, http};
+use chorus_wire::identity::AgentAddress;
 use chorus_wire::secret::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -41,9 +42,25 @@ impl AgentCredentials {
         }
         let parse_error =
             |e| Error::file_error(&files.credentials, format!("is not a credential file: {e}"));
-        serde_json::from_value(Value::Object(fields))
-            .map(Some)
-            .map_err(parse_error)
+        let credentials: Self =
+            serde_json::from_value(Value::Object(fields)).map_err(parse_error)?;
+        credentials
+            .check_names()
+            .map_err(|fault| Error::file_error(&files.credentials, fault))?;
+        Ok(Some(credentials))
+    }
+
+    /// The agent's name stands in lines that a model trusts, and the URL gets the key. The fault does not repeat them.
+    fn check_names(&self) -> std::result::Result<(), String> {
+        AgentAddress::parse("agent_id", &self.agent_id).map_err(|e| e.message)?;
+        let is_plain = self.hub_url.chars().all(|c| c.is_ascii_graphic());
+        if !is_plain || http::parse_base_url(&self.hub_url).is_err() {
+            return Err(
+                "hub_url must be an http:// or https:// URL without user, query and fragment"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     /// Reserves the credential file. With `renew` the user allows replacing a saved identity.

@@ -133,7 +133,7 @@ impl ServerHandler for HubToolServer {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get_prompt(&self.call, request)
+        prompts::get_prompt(&self.call, &request)
             .await
             .map(Into::into)
     }

@@ -22,6 +22,8 @@ use crate::http::app_state::AppState;
 use rmcp::model::Tool;
 use utoipa_axum::router::OpenApiRouter;
 
+pub use prompts::{list_prompts, message_receiver, render_prompt};
+pub use resources::{is_resource_uri, list_resource_templates, list_resources, skill_language};
 pub use tool_group::ToolGroups;
 
 pub fn routes() -> OpenApiRouter<AppState> {

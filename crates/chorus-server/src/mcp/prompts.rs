@@ -41,25 +41,46 @@ pub fn list_prompts() -> Vec<Prompt> {
 
 pub async fn get_prompt(
     call: &ToolCall,
-    request: GetPromptRequestParams,
+    request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
-    let arguments = request.arguments.unwrap_or_default();
-    let argument = |name: &str| {
-        arguments
-            .get(name)
-            .and_then(|value| value.as_str())
-            .filter(|text| !text.is_empty())
+    let culture = match message_receiver(request) {
+        Some(receiver) => {
+            let record =
+                lifecycle::get_agent_record(&call.principal, &call.state.hub, receiver).await;
+            record
+                .ok()
+                .and_then(|record| record.agent_card?.user_culture().map(str::to_owned))
+        }
+        None => None,
     };
+    render_prompt(request, culture.as_deref())
+}
+
+fn argument<'a>(request: &'a GetPromptRequestParams, name: &str) -> Option<&'a str> {
+    let value = request.arguments.as_ref()?.get(name)?;
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+/// The receiver of the message, if the prompt is that for a message: its culture is part of the prompt.
+pub fn message_receiver(request: &GetPromptRequestParams) -> Option<&str> {
+    argument(request, "receiver_id").filter(|_| request.name == MESSAGE_PROMPT)
+}
+
+/// The prompt with its arguments, and the culture of the receiver's user if it is known.
+pub fn render_prompt(
+    request: &GetPromptRequestParams,
+    culture: Option<&str>,
+) -> Result<GetPromptResult, ErrorData> {
     let required = |name: &str| {
-        argument(name).ok_or_else(|| {
+        argument(request, name).ok_or_else(|| {
             ErrorData::invalid_params(format!("the argument {name} is required"), None)
         })
     };
     let text = match request.name.as_str() {
         MESSAGE_PROMPT => {
-            render_message_prompt(call, required("receiver_id")?, required("text")?).await
+            render_message_prompt(required("receiver_id")?, required("text")?, culture)
         }
-        HANDOVER_PROMPT => render_handover_prompt(argument("scope")),
+        HANDOVER_PROMPT => render_handover_prompt(argument(request, "scope")),
         other => {
             return Err(ErrorData::invalid_params(
                 format!("there is no prompt {other}"),
@@ -73,11 +94,7 @@ pub async fn get_prompt(
     )]))
 }
 
-async fn render_message_prompt(call: &ToolCall, receiver: &str, text: &str) -> String {
-    let record = lifecycle::get_agent_record(&call.principal, &call.state.hub, receiver)
-        .await
-        .ok();
-    let culture = record.and_then(|record| record.agent_card?.user_culture().map(str::to_owned));
+fn render_message_prompt(receiver: &str, text: &str, culture: Option<&str>) -> String {
     let culture = match culture {
         Some(culture) => format!("Its user's culture is {culture}."),
         None => "Its culture is not known: look with chorus_discover, or at what it sent before."

@@ -58,6 +58,20 @@ pub fn list_resource_templates() -> Vec<ResourceTemplate> {
     ]
 }
 
+/// Whether a URI is one of the listed resources or fits one of the templates.
+pub fn is_resource_uri(uri: &str) -> bool {
+    let is_history = uri.starts_with(CHANNEL_PREFIX) && uri.ends_with(HISTORY_SUFFIX);
+    [DIRECTORY_URI, FRAMES_URI].contains(&uri)
+        || uri.starts_with(SKILL_PREFIX)
+        || uri.starts_with(CONVERSATION_PREFIX)
+        || is_history
+}
+
+/// The language of the skill text that a URI names.
+pub fn skill_language(uri: &str) -> Option<&str> {
+    uri.strip_prefix(SKILL_PREFIX)
+}
+
 /// Reads the resource at a `chorus://` URI.
 pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let contents = if let Some(lang) = uri.strip_prefix(SKILL_PREFIX) {

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod channel;
 pub mod completions;
+pub mod confirm;
 pub mod connection;
 pub mod demo;
 pub mod discover;

@@ -1,5 +1,6 @@
 //! `chorus register`: registers at a hub and saves the credentials (SKL-18…25).
 
+use crate::confirmed_workspaces::ConfirmedWorkspaces;
 use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_client::HubClient;
 use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState};
@@ -82,7 +83,12 @@ async fn register_agent(
         hub_url: client.base_url().to_owned(),
         rest: Map::new(),
     };
+    let confirmed = ConfirmedWorkspaces::read_list()?;
+    let is_confirmed = confirmed.has_path(&files.credentials);
     slot.save(credentials.clone())?;
+    if is_confirmed {
+        confirmed.add_file(&files.credentials)?;
+    }
     // The cursor starts at the beginning, so that the first `listen` misses no message.
     let cursor = Some(Cursor::START.to_string());
     InboxState {

@@ -85,7 +85,11 @@ fn init_prints_the_lines_of_the_specification() {
 fn each_language_installs_its_skill_with_the_hubs_url() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    for (lang, word) in [("en", "Two audiences"), ("zh-CN", "你的用户")] {
+    let languages = [
+        ("en", "Two audiences", "The key stays in the file"),
+        ("zh-CN", "你的用户", "密钥只留在文件里"),
+    ];
+    for (lang, word, key_rule) in languages {
         alice
             .run(&["init", "--target", "local", "--lang", lang])
             .ok();
@@ -94,6 +98,8 @@ fn each_language_installs_its_skill_with_the_hubs_url() {
             skill.starts_with("---\nname: chorus\n") && skill.contains(word),
             "{lang}"
         );
+        // an agent does not show its key.
+        assert!(skill.contains(key_rule), "{lang}");
         assert!(
             skill.contains(&format!("{}/messages", alice.hub)) && !skill.contains("{{"),
             "{lang}"
@@ -117,7 +123,13 @@ fn init_adds_our_tools_and_uninstall_removes_only_ours() {
         let entry = after
             .pointer(pointer)
             .unwrap_or_else(|| panic!("{target}: {after}"));
-        assert_eq!(entry["args"], json!(["mcp"]), "{target}");
+        // pinned, except in files that others read.
+        let own = agent.home.join(".chorus/config.json");
+        let args = match target {
+            "claude-project" => json!(["mcp"]),
+            _ => json!(["mcp", "--credentials", own]),
+        };
+        assert_eq!(entry["args"], args, "{target}");
         assert!(
             read_text(&agent, path).contains("\"theirs\": {\"b\": 1, \"a\": [1,2]}"),
             "{target}"
@@ -337,7 +349,11 @@ fn two_hosts_on_one_machine_can_be_two_agents() {
         .ok();
     assert_eq!(
         read_json(&alice, ".claude.json")["mcpServers"]["chorus"]["args"],
-        json!(["mcp"])
+        json!([
+            "mcp",
+            "--credentials",
+            alice.home.join(".chorus/config.json")
+        ])
     );
     let config = read_text(&alice, ".codex/config.toml");
     let file = alice.home.join("bob.json");

@@ -48,3 +48,4 @@ mod split;
 mod split_bus;
 mod split_load;
 mod talk;
+mod workspace_identity;

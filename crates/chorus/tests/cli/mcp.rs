@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 /// A host with `chorus mcp` as its child process.
-struct Host {
+pub struct Host {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -16,7 +16,7 @@ struct Host {
 }
 
 impl Host {
-    fn start(command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
         let mut host = Self::spawn(command);
         let hello = host.request(
             "initialize",
@@ -61,7 +61,7 @@ impl Host {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         self.send(
             &json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params }),
@@ -73,7 +73,7 @@ impl Host {
     }
 
     /// Calls a tool and returns its result.
-    fn call(&mut self, name: &str, arguments: Value) -> Value {
+    pub fn call(&mut self, name: &str, arguments: Value) -> Value {
         let answer = self.request(
             "tools/call",
             json!({ "name": name, "arguments": arguments }),
@@ -82,7 +82,7 @@ impl Host {
         answer["result"].clone()
     }
 
-    fn tools(&mut self) -> Vec<Value> {
+    pub fn tools(&mut self) -> Vec<Value> {
         self.request("tools/list", json!({}))["result"]["tools"]
             .as_array()
             .unwrap()

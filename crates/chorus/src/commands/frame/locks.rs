@@ -3,7 +3,7 @@
 use super::frame_context::{self, FrameContext, SenderArgs};
 use super::{file_edit, format, git_tree};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, stop_signal::StopSignal};
+use crate::{cli::CommonArgs, output, session, stop_signal::StopSignal};
 use chorus_client::frame::{FrameStream, FrameStreamEvent, LockClaim, LockClaims};
 use chorus_wire::time::UnixMicros;
 use serde_json::json;
@@ -42,7 +42,11 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
             return Ok(());
         };
         edit.fill_session(&mut args.sender);
-        return file_edit::report_only(warn_before_edit(common, args.sender, &edit.file).await);
+        let outcome = match session::pin_credentials(common) {
+            Ok(common) => warn_before_edit(&common, args.sender, &edit.file).await,
+            Err(fail) => Err(fail),
+        };
+        return file_edit::report_only(outcome);
     }
     let context = FrameContext::open(common, args.sender).await?;
     let (mut claims, mut frames) = context.replay_claims().await?;
@@ -181,6 +185,6 @@ async fn warn_before_edit(common: &CommonArgs, sender: SenderArgs, file: &str) -
     );
     let answer = json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse", "permissionDecision": "ask",
         "permissionDecisionReason": reason } });
-    output::print_line(&answer.to_string());
+    output::print_json(&answer.to_string());
     Ok(())
 }

@@ -4,13 +4,14 @@
 
 mod news;
 mod report_progress;
+mod stop_notice;
 
 use super::frame::{advise, file_edit, frame_context, locks};
-use crate::{cli::CommonArgs, fail::Fail, output};
+use crate::{cli::CommonArgs, fail::Fail, output, session};
 use news::HookNews;
 pub use report_progress::ReportProgress;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ pub enum HookEvent {
 struct HookInput {
     #[serde(default)]
     session_id: String,
-    /// A hook has already blocked the stop in this turn; once is enough.
+    /// A hook has already kept the host from stopping in this turn; once is enough.
     #[serde(default)]
     stop_hook_active: bool,
 }
@@ -65,13 +66,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let event = args.event;
     let sender_args = args.sender;
     let hook_run = async {
+        let common = &session::pin_credentials(common)?;
         match event {
             HookEvent::PreToolUse => locks::run(common, locks::Args::for_hook(sender_args)).await,
             HookEvent::PostToolUse => {
                 advise::run(common, advise::Args::for_hook(sender_args)).await
             }
-            HookEvent::SessionStart | HookEvent::UserPromptSubmit | HookEvent::Stop => {
-                report_news(common, event, sender_args).await
+            HookEvent::Stop => announce_mail(common, sender_args).await,
+            HookEvent::SessionStart => report_news(common, "SessionStart", sender_args).await,
+            HookEvent::UserPromptSubmit => {
+                report_news(common, "UserPromptSubmit", sender_args).await
             }
         }
     };
@@ -83,11 +87,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     }
 }
 
-async fn report_news(
-    common: &CommonArgs,
-    event: HookEvent,
-    mut sender_args: frame_context::SenderArgs,
-) -> Result<(), Fail> {
+/// Reads the host's input, and fills in the session that it names.
+async fn read_input(sender_args: &mut frame_context::SenderArgs) -> HookInput {
     // On its own thread, so that a host that never closes the input does not block the hook.
     let input = tokio::task::spawn_blocking(HookInput::read_stdin)
         .await
@@ -95,17 +96,41 @@ async fn report_news(
     if sender_args.session.is_none() {
         sender_args.session = frame_context::parse_ident(&input.session_id).ok();
     }
-    if event == HookEvent::SessionStart {
-        export_session(&sender_args);
-    }
-    if event == HookEvent::Stop && input.stop_hook_active {
+    input
+}
+
+fn session_name(sender_args: &frame_context::SenderArgs) -> String {
+    let session = sender_args.session.as_ref();
+    session.map(ToString::to_string).unwrap_or_default()
+}
+
+/// Says that mail waits, unless a hook did so in this turn already.
+async fn announce_mail(
+    common: &CommonArgs,
+    mut sender_args: frame_context::SenderArgs,
+) -> Result<(), Fail> {
+    if read_input(&mut sender_args).await.stop_hook_active {
         return Ok(());
     }
-    let news = HookNews::gather_news(common, sender_args, event != HookEvent::Stop).await?;
-    if let Some(text) = news.format_news() {
-        output::print_line(&format_for_host(event, &text).to_string());
+    stop_notice::announce_mail(common, &session_name(&sender_args)).await
+}
+
+async fn report_news(
+    common: &CommonArgs,
+    host_event: &str,
+    mut sender_args: frame_context::SenderArgs,
+) -> Result<(), Fail> {
+    read_input(&mut sender_args).await;
+    if host_event == "SessionStart" {
+        export_session(&sender_args);
     }
-    news.mark_reported().await
+    let session = session_name(&sender_args);
+    let news = HookNews::gather_news(common, sender_args).await?;
+    if let Some(text) = news.format_news() {
+        let output = json!({ "hookEventName": host_event, "additionalContext": text });
+        output::print_json(&json!({ "hookSpecificOutput": output }).to_string());
+    }
+    news.mark_reported(&session).await
 }
 
 /// Exports the session to the agent's shell commands, so that the session recognises the claims that they make.
@@ -124,17 +149,5 @@ fn export_session(sender_args: &frame_context::SenderArgs) {
         .open(file);
     if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
         tracing::warn!("the session could not be exported to the shell: {error}");
-    }
-}
-
-/// The hook's output. A `Stop` hook blocks, so that new mail is reported before the agent rests (SKL-13).
-fn format_for_host(event: HookEvent, text: &str) -> Value {
-    let context = |name: &str| json!({ "hookSpecificOutput": { "hookEventName": name, "additionalContext": text } });
-    match event {
-        HookEvent::SessionStart => context("SessionStart"),
-        HookEvent::UserPromptSubmit => context("UserPromptSubmit"),
-        HookEvent::Stop | HookEvent::PreToolUse | HookEvent::PostToolUse => {
-            json!({ "decision": "block", "reason": text })
-        }
     }
 }

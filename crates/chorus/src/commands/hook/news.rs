@@ -40,7 +40,6 @@ impl HookNews {
     pub async fn gather_news(
         common: &CommonArgs,
         sender_args: frame_context::SenderArgs,
-        with_frames: bool,
     ) -> Result<Self, Fail> {
         let session = ClientSession::open(common)?;
         let progress = ReportProgress::open_locked(&session.files, &session.credentials);
@@ -53,7 +52,7 @@ impl HookNews {
             new_progress: (None, None),
         };
         news.fetch_messages().await?;
-        if with_frames && let Err(fail) = news.fetch_frames(common, sender_args).await {
+        if let Err(fail) = news.fetch_frames(common, sender_args).await {
             // Only agents with a handle have frames; all agents have mail.
             tracing::debug!("no frames: {fail}");
         }
@@ -98,8 +97,10 @@ impl HookNews {
         if dir == MessageDirection::Received {
             let trace_id = row.trace_id.to_string();
             self.unanswered.push(trace_id.clone());
+            let is_read = self.progress.take_acknowledged(&trace_id);
             // The sender retried: it gets a reply, but the message is not reported twice.
             if appended != AppendOutcome::SameTurn
+                && !is_read
                 && let Ok(envelope) = Envelope::parse(line.envelope.get())
             {
                 let mut text = format_message(&line.ts, &envelope);
@@ -186,9 +187,10 @@ impl HookNews {
     }
 
     /// Saves the progress first, so that nothing is reported twice, then sends the replies (SKL-16).
-    pub async fn mark_reported(mut self) -> Result<(), Fail> {
+    pub async fn mark_reported(mut self, session: &str) -> Result<(), Fail> {
         self.progress
             .save_progress(self.new_progress.0, self.new_progress.1.take())?;
+        self.progress.reset_stops(session)?;
         for trace_id in &self.unanswered {
             if let Err(error) = self
                 .session

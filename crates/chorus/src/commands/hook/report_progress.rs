@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Max sessions whose frame cursor is saved; beyond it the oldest is dropped and starts again with what the hub keeps.
+/// Max sessions whose frame cursor and `Stop` count are saved; beyond it the oldest is dropped and starts again with what
+/// the hub keeps.
 const MAX_SESSIONS: usize = 64;
+/// Max messages that the model acknowledged and no hook has passed yet; beyond it the oldest is reported once more.
+const MAX_ACKNOWLEDGED: usize = 256;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -17,6 +20,12 @@ struct SavedProgress {
     hub_url: String,
     mail: Option<String>,
     frames: Vec<(String, String)>,
+    /// The newest message of which a `Stop` hook has said that it waits.
+    announced: Option<String>,
+    /// How often `Stop` hooks kept each session working since its user last wrote.
+    stops: Vec<(String, u32)>,
+    /// Messages that the model acknowledged with `chorus_inbox`: it has read them, so they are not reported.
+    acknowledged: Vec<String>,
 }
 
 pub struct ReportProgress {
@@ -74,6 +83,74 @@ impl ReportProgress {
             .ok()
     }
 
+    /// The newest message that was reported or announced.
+    pub fn announced_cursor(&self) -> Option<Cursor> {
+        let announced = self
+            .saved
+            .announced
+            .as_deref()
+            .and_then(|text| text.parse().ok());
+        announced.max(self.message_cursor())
+    }
+
+    pub fn stop_count(&self, session: &str) -> u32 {
+        self.saved
+            .stops
+            .iter()
+            .find(|(name, _)| name == session)
+            .map_or(0, |(_, count)| *count)
+    }
+
+    /// Saves that a `Stop` hook announced the messages up to `cursor` to this session.
+    pub fn save_announcement(
+        &mut self,
+        session: &str,
+        cursor: Cursor,
+    ) -> chorus_client::Result<()> {
+        let count = self.stop_count(session) + 1;
+        self.saved.announced = Some(cursor.to_string());
+        self.saved.stops.retain(|(name, _)| name != session);
+        self.saved.stops.push((session.to_owned(), count));
+        let excess = self.saved.stops.len().saturating_sub(MAX_SESSIONS);
+        self.saved.stops.drain(..excess);
+        self.write_file()
+    }
+
+    /// Forgets the `Stop` hooks of a session, because its user has written.
+    pub fn reset_stops(&mut self, session: &str) -> chorus_client::Result<()> {
+        if self.stop_count(session) == 0 {
+            return Ok(());
+        }
+        self.saved.stops.retain(|(name, _)| name != session);
+        self.write_file()
+    }
+
+    /// Saves that the model has read these messages.
+    pub fn save_acknowledged(&mut self, trace_ids: Vec<String>) -> chorus_client::Result<()> {
+        self.saved.acknowledged.extend(trace_ids);
+        let excess = self
+            .saved
+            .acknowledged
+            .len()
+            .saturating_sub(MAX_ACKNOWLEDGED);
+        self.saved.acknowledged.drain(..excess);
+        self.write_file()
+    }
+
+    pub fn is_acknowledged(&self, trace_id: &str) -> bool {
+        self.saved
+            .acknowledged
+            .iter()
+            .any(|known| known == trace_id)
+    }
+
+    /// Whether the model has read a message; asked once, when a hook comes to it.
+    pub fn take_acknowledged(&mut self, trace_id: &str) -> bool {
+        let before = self.saved.acknowledged.len();
+        self.saved.acknowledged.retain(|known| known != trace_id);
+        self.saved.acknowledged.len() < before
+    }
+
     /// Starts reporting after `cursor`, unless there was an earlier report.
     pub fn start_at(&mut self, cursor: Cursor) -> chorus_client::Result<()> {
         if self.saved.mail.is_some() {
@@ -107,6 +184,10 @@ impl ReportProgress {
         if (self.message_cursor(), newest) == before {
             return Ok(());
         }
+        self.write_file()
+    }
+
+    fn write_file(&self) -> chorus_client::Result<()> {
         let text = serde_json::to_string(&self.saved).unwrap_or_default();
         atomic_file::replace_file(&self.path, text.as_bytes())
     }

@@ -6,13 +6,16 @@ use std::path::Path;
 
 /// The name of our MCP server in a host's configuration.
 pub const SERVER_NAME: &str = "chorus";
+const CREDENTIALS_OPTION: &str = "--credentials";
 
 /// How a host runs `chorus`.
 #[derive(Clone, Debug)]
 pub struct InstalledProgram {
     pub program: String,
-    /// The credential file, if `--credentials` names one.
+    /// The credential file, as an absolute path; none in files that other users read.
     pub credentials: Option<String>,
+    /// The user named the file, so that it replaces one in an installed entry.
+    pub is_explicit: bool,
     /// Other users read the same file and may not have `chorus` installed.
     pub is_shared: bool,
 }
@@ -23,11 +26,40 @@ impl InstalledProgram {
         let credentials_args = self
             .credentials
             .iter()
-            .flat_map(|file| ["--credentials".to_owned(), file.clone()]);
+            .flat_map(|file| [CREDENTIALS_OPTION.to_owned(), file.clone()]);
         ["mcp".to_owned()]
             .into_iter()
             .chain(credentials_args)
             .collect()
+    }
+
+    /// The arguments for an installed MCP server: what its user added stays.
+    pub fn update_mcp_args(&self, installed: &[String]) -> Vec<String> {
+        let mut args = installed.to_vec();
+        let Some(file) = &self.credentials else {
+            return args;
+        };
+        match args.iter().position(|arg| arg == CREDENTIALS_OPTION) {
+            Some(at) if self.is_explicit => {
+                args.drain(at + 1..args.len().min(at + 2));
+                args.insert(at + 1, file.clone());
+            }
+            Some(_) => {}
+            None => args.extend([CREDENTIALS_OPTION.to_owned(), file.clone()]),
+        }
+        args
+    }
+
+    /// The command line for an installed hook: a credential file that was named before stays unless another is named.
+    pub fn update_hook(&self, event: &str, instrument: &str, installed: &str) -> String {
+        let named = installed.split_once(&format!(" {CREDENTIALS_OPTION} "));
+        match named.filter(|_| self.credentials.is_some() && !self.is_explicit) {
+            Some((_, file)) => format!(
+                "{} hook {event} --instrument {instrument} {CREDENTIALS_OPTION} {file}",
+                shell_quote(&self.program)
+            ),
+            None => self.hook_command(event, instrument),
+        }
     }
 
     /// The command line of a hook.
@@ -35,7 +67,7 @@ impl InstalledProgram {
         let credentials_args = self
             .credentials
             .as_ref()
-            .map(|file| format!(" --credentials {}", shell_quote(file)));
+            .map(|file| format!(" {CREDENTIALS_OPTION} {}", shell_quote(file)));
         let ignore_failure = if self.is_shared { " || true" } else { "" };
         format!(
             "{} hook {event} --instrument {instrument}{}{ignore_failure}",
@@ -123,6 +155,7 @@ mod tests {
             let installed = InstalledProgram {
                 program: program.into(),
                 credentials: Some("a b.json".into()),
+                is_explicit: true,
                 is_shared: false,
             };
             let line = installed.hook_command("Stop", "cc-claude");

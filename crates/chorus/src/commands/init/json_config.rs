@@ -87,10 +87,10 @@ impl<'a> JsonConfig<'a> {
         if value["command"] != installed.program.as_str() {
             update_property("command", installed.program.as_str().into());
         }
-        if installed.credentials.is_some()
-            && value["args"] != serde_json::json!(installed.mcp_args())
-        {
-            update_property("args", installed.mcp_args().into());
+        let args: Vec<String> = serde_json::from_value(value["args"].clone()).unwrap_or_default();
+        let updated = installed.update_mcp_args(&args);
+        if updated != args {
+            update_property("args", updated.into());
         }
         Ok(())
     }
@@ -152,10 +152,12 @@ impl<'a> JsonConfig<'a> {
                 .filter(|c| is_our_hook(&command_text(c), event))
                 .collect();
             for command in &ours {
-                if command_text(command) != hook_command
+                let text = command_text(command);
+                let updated = installed.update_hook(event, instrument, &text);
+                if text != updated
                     && let Some(property) = command.get("command")
                 {
-                    property.set_value(hook_command.as_str().into());
+                    property.set_value(updated.as_str().into());
                 }
             }
             if ours.is_empty()

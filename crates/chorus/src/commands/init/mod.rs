@@ -7,10 +7,12 @@ pub mod skill;
 pub mod target;
 mod toml_config;
 
+use super::confirm;
 use super::hook::ReportProgress;
+use crate::confirmed_workspaces::ConfirmedWorkspaces;
 use crate::{cli::CommonArgs, fail::Fail, output, session, session::ClientSession};
 use change_plan::{ChangePlan, read_file};
-use chorus_client::files::{AgentCredentials, atomic_file};
+use chorus_client::files::{AgentCredentials, HOME_FILE, WORKSPACE_FILE, atomic_file};
 use installed_program::InstalledProgram;
 use serde_json::json;
 use skill::{HubNames, SkillLanguage};
@@ -34,11 +36,18 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let roots = InitRoots::find_roots()?;
     let mut layout = args.target.resolve_layout(&roots);
     layout.hooks = layout.hooks.filter(|_| !args.no_hooks);
+    let installed = installed_program(common, &layout)?;
+    // From here on the identity is the one that the host will have.
+    let common = &CommonArgs {
+        credentials: installed.credentials.as_ref().map(PathBuf::from),
+        ..common.clone()
+    };
     let hub = hub_names(common).await;
     let mut plan = ChangePlan::default();
     skill::install_skill(&mut plan, &layout.skill, args.lang, &hub, !args.no_hooks)?;
-    add_entries(&mut plan, &layout, &installed_program(common, &layout)?)?;
+    add_entries(&mut plan, &layout, &installed)?;
     plan.apply_or_undo(|| check_installed(&layout))?;
+    confirm_project(&args, &roots)?;
     let storage = create_storage(common)?;
     start_progress(common)?;
     print_installed(common, &args, &roots, &layout, &plan, &storage);
@@ -73,22 +82,45 @@ async fn hub_names(common: &CommonArgs) -> HubNames {
     }
 }
 
-/// How the host runs `chorus`. A given credential file is passed on as an absolute path, because the host may run anywhere.
+/// How the host runs `chorus`. The credential file is written as an absolute path: the host runs in any folder, and
+/// a file in that folder must not replace the user's identity.
 fn installed_program(common: &CommonArgs, layout: &TargetLayout) -> Result<InstalledProgram, Fail> {
-    let absolute_path =
-        |file: &PathBuf| std::path::absolute(file).map_err(|e| change_plan::file_error(file, e));
-    let credentials = common.credentials.as_ref().map(absolute_path).transpose()?;
-    if layout.is_shared && credentials.is_some() {
+    let is_explicit = common.credentials.is_some();
+    if layout.is_shared && is_explicit {
         return Err(Fail::usage_error(
             "others read these files too; there --credentials is for each of them to say",
         ));
     }
-    let credentials = credentials.map(|file| file.display().to_string());
+    let credentials = match layout.is_shared {
+        true => None,
+        false => Some(host_credentials(common)?),
+    };
     Ok(InstalledProgram {
         program: installed_program::program_path(layout),
-        credentials,
+        credentials: credentials.map(|file| file.display().to_string()),
+        is_explicit,
         is_shared: layout.is_shared,
     })
+}
+
+/// The credential file for all folders: the given one, the one of this folder if it is confirmed, else the user's own.
+fn host_credentials(common: &CommonArgs) -> Result<PathBuf, Fail> {
+    let in_workspace = Path::new(WORKSPACE_FILE);
+    let file = match &common.credentials {
+        Some(file) => file.clone(),
+        None if ConfirmedWorkspaces::read_list()?.has_file(in_workspace) => in_workspace.to_owned(),
+        None => session::home_folder()?.join(HOME_FILE),
+    };
+    std::path::absolute(&file).map_err(|e| change_plan::file_error(&file, e))
+}
+
+/// Setting up a project confirms the identity in its folder.
+fn confirm_project(args: &Args, roots: &InitRoots) -> Result<(), Fail> {
+    let has_identity = roots.working_folder.join(WORKSPACE_FILE).exists();
+    if args.target == InitTarget::ClaudeProject && has_identity {
+        confirm::confirm_folder(&roots.working_folder)?;
+    }
+    Ok(())
 }
 
 /// Starts the hooks' reports after the messages that were already received.

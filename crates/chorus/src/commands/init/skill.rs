@@ -28,6 +28,12 @@ impl SkillLanguage {
             SkillLanguage::ZhCn => "zh-CN",
         }
     }
+
+    pub fn from_tag(tag: &str) -> Option<Self> {
+        [SkillLanguage::En, SkillLanguage::ZhCn]
+            .into_iter()
+            .find(|lang| lang.language_tag() == tag)
+    }
 }
 
 /// The hub's names for the texts.
@@ -75,19 +81,26 @@ fn text_digest(text: &str) -> String {
         .collect()
 }
 
-/// The files of a language, with the hub's names filled in.
-fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String)> {
+/// A text with the hub's names filled in.
+fn fill_names(text: &str, hub: &HubNames) -> String {
+    text.replace("{{HUB_URL}}", &hub.url)
+        .replace("{{HOST}}", &hub.host)
+}
+
+/// The skill text of a language.
+pub fn skill_text(lang: SkillLanguage, hub: &HubNames) -> String {
     let text = chorus_server::SKILL_TEXTS
         .iter()
         .find(|(tag, _)| *tag == lang.language_tag())
         .map_or("", |(_, text)| text);
-    let fill_names = |text: &str| {
-        text.replace("{{HUB_URL}}", &hub.url)
-            .replace("{{HOST}}", &hub.host)
-    };
+    fill_names(text, hub)
+}
+
+/// The files of a language, with the hub's names filled in.
+fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String)> {
     vec![
-        ("SKILL.md", fill_names(text)),
-        ("TRANSPORT.md", fill_names(TRANSPORT_TEXT)),
+        ("SKILL.md", skill_text(lang, hub)),
+        ("TRANSPORT.md", fill_names(TRANSPORT_TEXT, hub)),
     ]
 }
 

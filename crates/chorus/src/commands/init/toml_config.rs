@@ -63,8 +63,10 @@ impl<'a> TomlConfig<'a> {
             if entry["command"].as_str() != Some(&installed.program) {
                 entry["command"] = value(&installed.program);
             }
-            if installed.credentials.is_some() {
-                entry["args"] = value(Array::from_iter(installed.mcp_args()));
+            let args = text_items(entry.get("args"));
+            let updated = installed.update_mcp_args(&args);
+            if updated != args {
+                entry["args"] = value(Array::from_iter(updated));
             }
             return Ok(());
         }
@@ -93,15 +95,23 @@ impl<'a> TomlConfig<'a> {
     }
 }
 
+fn text_items(list: Option<&Item>) -> Vec<String> {
+    list.and_then(Item::as_array)
+        .map(|items| {
+            items
+                .iter()
+                .filter_map(|item| item.as_str().map(str::to_owned))
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
 fn is_ours(entry: &Item) -> bool {
     let command = entry
         .get("command")
         .and_then(Item::as_str)
         .unwrap_or_default();
-    let args = entry.get("args").and_then(Item::as_array);
-    let args: Vec<&str> = args
-        .map(|args| args.iter().filter_map(|arg| arg.as_str()).collect())
-        .unwrap_or_default();
+    let args = text_items(entry.get("args"));
     is_our_server(&serde_json::json!({ "command": command, "args": args }))
 }
 
@@ -115,6 +125,7 @@ mod tests {
         InstalledProgram {
             program: program.into(),
             credentials: None,
+            is_explicit: false,
             is_shared: false,
         }
     }

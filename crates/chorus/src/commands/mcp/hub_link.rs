@@ -1,9 +1,9 @@
 //! Calls the hub's MCP endpoint with the saved credentials and the host's session.
 
-use super::Args;
+use super::{Args, catalogue};
 use crate::commands::{frame::frame_context, register};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, session::ClientSession};
+use crate::{cli::CommonArgs, hidden_text::remove_hidden, session::ClientSession};
 use chorus_client::mcp::RpcOutcome;
 use chorus_wire::frame::ScopeIdent;
 use rmcp::ErrorData;
@@ -134,7 +134,8 @@ impl HubLink {
             }
             Ok(RpcOutcome::Fault { code, message }) => {
                 let code = ErrorCode(i32::try_from(code).unwrap_or(ErrorCode::INTERNAL_ERROR.0));
-                Err(CallFailure::Protocol(ErrorData::new(code, message, None)))
+                let error = ErrorData::new(code, message, None);
+                Err(CallFailure::Protocol(catalogue::clean_error(error)))
             }
             Err(error) => Err(unavailable(&error.into())),
         }
@@ -146,11 +147,9 @@ impl HubLink {
         name: &str,
         arguments: Value,
     ) -> Result<CallToolResult, CallFailure> {
-        self.call_hub(
-            "tools/call",
-            json!({ "name": name, "arguments": arguments }),
-        )
-        .await
+        let params = json!({ "name": name, "arguments": arguments });
+        let result = self.call_hub("tools/call", params).await?;
+        Ok(catalogue::clean_result(result))
     }
 }
 
@@ -174,7 +173,7 @@ fn unavailable_text(fail: &Fail) -> String {
         ExitKind::NotRegistered => "Nothing was done. Your user has to run: chorus register",
         ExitKind::Usage | ExitKind::Refused => "Nothing was done.",
     };
-    format!("{fail}. {advice}")
+    format!("{}. {advice}", remove_hidden(&fail.to_string()))
 }
 
 impl CallFailure {

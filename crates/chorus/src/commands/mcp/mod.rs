@@ -1,6 +1,7 @@
 //! `chorus mcp`: serves the hub's tools over standard input and output, with the local credentials.
 
 mod bridge;
+mod catalogue;
 mod hub_link;
 mod inbox;
 mod mail_notice;
@@ -33,6 +34,7 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let common = &session::pin_credentials(common)?;
     // SKL-19, SKL-20: a saved identity is never replaced.
     let is_registered = AgentCredentials::read_from(&session::identity_files(common)?)?.is_some();
     if !is_registered && args.register.is_none() {

@@ -28,6 +28,7 @@ fn installed(program: &str) -> InstalledProgram {
     InstalledProgram {
         program: program.into(),
         credentials: None,
+        is_explicit: false,
         is_shared: false,
     }
 }
@@ -107,6 +108,7 @@ fn changes_of_the_user_to_our_entry_are_kept() {
     assert_eq!(after, text);
     let other = InstalledProgram {
         credentials: Some("other.json".into()),
+        is_explicit: true,
         ..installed("chorus")
     };
     let after = edited(text, |config| config.add_server(SERVERS, &other).unwrap());
