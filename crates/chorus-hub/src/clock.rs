@@ -14,10 +14,17 @@ pub struct Clock(ClockSource);
 #[derive(Clone, Debug)]
 enum ClockSource {
     System,
-    Manual(Arc<AtomicI64>),
+    Manual(Arc<ManualTime>),
     /// The time at which the process started, as last synced with the database. It advances with the monotonic clock: a machine's
     /// clock that is stepped must not end a lease (D-83).
     Synced(Arc<AtomicI64>),
+}
+
+/// The time of a manual clock. A leap moves the wall clock alone.
+#[derive(Debug)]
+struct ManualTime {
+    steady: AtomicI64,
+    leaps: AtomicI64,
 }
 
 impl Clock {
@@ -27,7 +34,10 @@ impl Clock {
 
     /// Stays at `at` until it is moved with [`Clock::advance`].
     pub fn manual_at(at: UnixMicros) -> Self {
-        Self(ClockSource::Manual(Arc::new(AtomicI64::new(at.0))))
+        Self(ClockSource::Manual(Arc::new(ManualTime {
+            steady: AtomicI64::new(at.0),
+            leaps: AtomicI64::new(0),
+        })))
     }
 
     /// The machine's clock, this many microseconds ahead or behind.
@@ -59,7 +69,17 @@ impl Clock {
         match &self.0 {
             ClockSource::System | ClockSource::Synced(_) => {}
             ClockSource::Manual(at) => {
-                at.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
+                at.steady.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Sets a manual clock forward or back without time passing, as an operator or a time server does with a machine's clock.
+    pub fn leap(&self, micros: i64) {
+        match &self.0 {
+            ClockSource::System | ClockSource::Synced(_) => {}
+            ClockSource::Manual(at) => {
+                at.leaps.fetch_add(micros, Ordering::SeqCst);
             }
         }
     }
@@ -70,7 +90,9 @@ impl Clock {
             ClockSource::Synced(start) => {
                 UnixMicros(start.load(Ordering::SeqCst) + uptime_micros())
             }
-            ClockSource::Manual(at) => UnixMicros(at.load(Ordering::SeqCst)),
+            ClockSource::Manual(at) => {
+                UnixMicros(at.steady.load(Ordering::SeqCst) + at.leaps.load(Ordering::SeqCst))
+            }
         }
     }
 
@@ -79,7 +101,7 @@ impl Clock {
         match &self.0 {
             ClockSource::System | ClockSource::Synced(_) => process_uptime(),
             ClockSource::Manual(at) => {
-                Duration::from_micros(at.load(Ordering::SeqCst).unsigned_abs())
+                Duration::from_micros(at.steady.load(Ordering::SeqCst).unsigned_abs())
             }
         }
     }

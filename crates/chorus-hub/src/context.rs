@@ -1,6 +1,7 @@
 //! The context that the rules of every protocol are given: the layers below them, already built.
 
 use crate::clock::Clock;
+use crate::clock_watch::ClockWatch;
 use crate::cluster::Cluster;
 use crate::delivery::outgoing::OutgoingClient;
 use crate::delivery::{Delivery, LiveStreams};
@@ -19,6 +20,9 @@ struct ContextInner {
     parts: ContextParts,
     opened_at: Duration,
     ready_at: Mutex<Option<Duration>>,
+    /// Why the hub must stop, once there is a reason.
+    fatal_fault: tokio::sync::watch::Sender<Option<String>>,
+    clock_watch: Mutex<ClockWatch>,
 }
 
 /// What the composition root puts together.
@@ -46,10 +50,13 @@ impl WeakContext {
 impl HubContext {
     pub(crate) fn new(parts: ContextParts) -> Self {
         let opened_at = parts.options.clock.monotonic_now();
+        let clock_watch = ClockWatch::start_at(&parts.options.clock);
         Self(Arc::new(ContextInner {
             parts,
             opened_at,
             ready_at: Mutex::default(),
+            fatal_fault: tokio::sync::watch::Sender::default(),
+            clock_watch: Mutex::new(clock_watch),
         }))
     }
 
@@ -114,6 +121,32 @@ impl HubContext {
         self.clock()
             .monotonic_now()
             .saturating_sub(self.0.opened_at)
+    }
+
+    /// Reports a fault after which the hub must not go on; the first one counts.
+    pub(crate) fn report_fatal_fault(&self, fault: String) {
+        self.0.fatal_fault.send_if_modified(|first_fault| {
+            let is_first = first_fault.is_none();
+            first_fault.get_or_insert(fault);
+            is_first
+        });
+    }
+
+    /// Completes with the reason when the hub must stop.
+    pub async fn wait_fatal_fault(&self) -> String {
+        let mut faults = self.0.fatal_fault.subscribe();
+        match faults.wait_for(Option::is_some).await {
+            Ok(fault) => fault.clone().unwrap_or_default(),
+            // The sender lives as long as this context.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn lock_clock_watch(&self) -> std::sync::MutexGuard<'_, ClockWatch> {
+        self.0
+            .clock_watch
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When `/ready` last made a successful write, on the monotonic clock.

@@ -8,9 +8,9 @@ use crate::delivery::{Delivery, LiveStreams, LocalStreams, outbox_worker};
 use crate::frame::Frames;
 use crate::identity::{Identity, IdentityState};
 use crate::market::jobs::JobCallbackHandler;
-use crate::seal::SealKey;
+use crate::seal::{SealKey, SealedData};
 use crate::settings::HubOptions;
-use crate::store::{HubSettings, Store};
+use crate::store::{HubSettings, Store, seal_record};
 use crate::{Result, ops};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
     if let Some(cluster) = &cluster {
         cluster.init_from_store(&store, newest_seq);
     }
-    let seal_key = SealKey::load_or_create(&options.data_dir, options.seal_key_file.as_deref())?;
+    let seal_key = load_seal_key(&options, &store).await?;
     store.set_hub_settings(HubSettings {
         public_url: options.public_url.trim_end_matches('/').to_owned(),
         agent_turns: options.agent_turns,
@@ -159,6 +159,27 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
         cluster,
         seal_key,
     }))
+}
+
+/// Loads the sealing key and records it in the database: a hub with another key would seal what no later hub can read.
+async fn load_seal_key(
+    options: &HubOptions,
+    store: &Store,
+) -> std::result::Result<SealKey, StartError> {
+    let sealed = store
+        .read(async |tx| Ok(seal_record::read_sealed_data(tx).await?))
+        .await
+        .map_err(unreadable_store)?;
+    let seal_key =
+        SealKey::load_or_create(&options.data_dir, options.seal_key_file.as_deref(), sealed)?;
+    let fingerprint = seal_key.fingerprint();
+    if sealed != SealedData::WithKey(fingerprint) {
+        store
+            .write(async move |txn| Ok(seal_record::record_seal_key(&txn.tx, fingerprint).await?))
+            .await
+            .map_err(unreadable_store)?;
+    }
+    Ok(seal_key)
 }
 
 /// Hubs of a cluster share their database and their sealing key.

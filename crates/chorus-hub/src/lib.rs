@@ -3,6 +3,7 @@
 
 pub mod channel;
 pub mod clock;
+mod clock_watch;
 mod cluster;
 mod context;
 pub mod delivery;

@@ -20,6 +20,20 @@ const NONCE_BYTES: usize = 24;
 /// The purpose of the key with which hubs authenticate their messages (D-106).
 const BUS_KEY_INFO: &[u8] = b"chorus bus messages 1";
 
+/// What an operator can do about a key that is missing or wrong.
+const RESTORE_KEY_ADVICE: &str = "put the key back, from a backup if need be; if it is lost, run `chorus admin forget-seal-key` \
+     and add the channel members again that have connection strings";
+
+/// What the database says about its sealed secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SealedData {
+    Nothing,
+    /// Sealed by a hub that did not record its key.
+    WithUnknownKey,
+    /// Sealed with the key of this fingerprint.
+    WithKey(u64),
+}
+
 /// The sealing key. It does not print.
 pub(crate) struct SealKey {
     cipher: XChaCha20Poly1305,
@@ -44,11 +58,12 @@ impl BusKey {
 }
 
 impl SealKey {
-    /// Reads the key file, or creates the default one in the data directory. A configured file must exist: a hub with a new key
-    /// could not unseal what its peers have sealed.
+    /// Reads the key file, or creates the default one in the data directory if the database has nothing sealed. A configured file
+    /// must exist: a hub with a new key could not unseal what its peers have sealed.
     pub fn load_or_create(
         data_dir: &Path,
         configured_path: Option<&Path>,
+        sealed: SealedData,
     ) -> std::result::Result<Self, StartError> {
         let default_path = data_dir.join(SEAL_KEY_FILE);
         let path = configured_path.unwrap_or(&default_path);
@@ -57,8 +72,25 @@ impl SealKey {
             cause,
         };
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text)
-                .ok_or_else(|| key_unusable("it is not 64 hexadecimal digits".into())),
+            Ok(text) => {
+                let key = Self::parse(&text)
+                    .ok_or_else(|| key_unusable("it is not 64 hexadecimal digits".into()))?;
+                match sealed {
+                    SealedData::WithKey(fingerprint) if fingerprint != key.fingerprint => {
+                        Err(key_unusable(format!(
+                            "the database was sealed with another key; {RESTORE_KEY_ADVICE}"
+                        )))
+                    }
+                    SealedData::Nothing | SealedData::WithUnknownKey | SealedData::WithKey(_) => {
+                        Ok(key)
+                    }
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound && sealed != SealedData::Nothing => {
+                Err(key_unusable(format!(
+                    "it is not there, and the database has secrets sealed with it; {RESTORE_KEY_ADVICE}"
+                )))
+            }
             Err(e) if e.kind() == ErrorKind::NotFound && configured_path.is_none() => {
                 let key: [u8; 32] = rand::random();
                 write_key_file(path, &key).map_err(|e| key_unusable(e.to_string()))?;
@@ -229,12 +261,12 @@ mod tests {
     #[test]
     fn the_key_is_made_once_for_the_hub_alone_and_one_that_was_named_is_never_made_up() {
         let dir = tempfile::tempdir().unwrap();
-        let sealed = SealKey::load_or_create(dir.path(), None)
+        let sealed = SealKey::load_or_create(dir.path(), None, SealedData::Nothing)
             .unwrap()
             .seal("x")
             .unwrap();
         assert_eq!(
-            SealKey::load_or_create(dir.path(), None)
+            SealKey::load_or_create(dir.path(), None, SealedData::Nothing)
                 .unwrap()
                 .unseal(&sealed)
                 .unwrap()
@@ -246,15 +278,22 @@ mod tests {
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        assert!(SealKey::load_or_create(dir.path(), Some(&dir.path().join("elsewhere"))).is_err());
         assert!(
-            SealKey::load_or_create(Path::new("/nowhere"), Some(&path))
+            SealKey::load_or_create(
+                dir.path(),
+                Some(&dir.path().join("elsewhere")),
+                SealedData::Nothing
+            )
+            .is_err()
+        );
+        assert!(
+            SealKey::load_or_create(Path::new("/nowhere"), Some(&path), SealedData::Nothing)
                 .unwrap()
                 .unseal(&sealed)
                 .is_some()
         );
         std::fs::write(&path, "not a key").unwrap();
-        let said = SealKey::load_or_create(dir.path(), None)
+        let said = SealKey::load_or_create(dir.path(), None, SealedData::Nothing)
             .err()
             .unwrap()
             .to_string();

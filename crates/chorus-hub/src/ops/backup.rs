@@ -32,3 +32,11 @@ pub async fn mark_restored(
 ) -> std::result::Result<(), StartError> {
     store::advance_after_restore(data_dir, database).await
 }
+
+/// Lets the next hub on the data bring a new sealing key, after the old one was lost.
+pub async fn forget_seal_key(
+    data_dir: &Path,
+    database: Option<&Secret>,
+) -> std::result::Result<(), StartError> {
+    store::forget_seal_key(data_dir, database).await
+}

@@ -46,14 +46,19 @@ pub async fn check_ready(hub: &HubContext) -> Result<ReadyMode> {
     if hub.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
+    hub.store().check_data_dir().map_err(Error::unavailable)?;
     // The route is public: one write per second answers all requests.
     let now = hub.clock().monotonic_now();
     if hub
         .last_ready_at()
         .is_none_or(|at| now >= at + READY_CACHE_TTL)
     {
+        // A row that changes: a transaction without one commits on a full or read-only disk.
         hub.store()
-            .write(async |txn| Ok(counters::read_counters(&txn.tx).await.map(drop)?))
+            .write(async |txn| {
+                let now = txn.now().0;
+                Ok(counters::write_setting(&txn.tx, counters::READY_AT, now).await?)
+            })
             .await?;
         hub.set_ready_at(now);
     }

@@ -6,7 +6,7 @@ use crate::delivery::outbox_worker;
 use crate::envelope::record_outcome;
 use crate::frame::Frames;
 use crate::market::jobs;
-use crate::store::{messages, outbox, retention};
+use crate::store::{counters, messages, outbox, retention};
 use chorus_wire::message::DeliveryOutcome;
 use chorus_wire::{ErrorCode, limits, time::UnixMicros};
 use std::time::Duration;
@@ -69,12 +69,30 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
     if hub.cluster().is_some() {
         fail_interrupted_webhooks(hub).await?;
     }
-    while hub
-        .store()
-        .write(async move |txn| Ok(retention::run_retention_step(txn, keep_since).await?))
-        .await?
-    {}
+    if may_delete(hub).await? {
+        while hub
+            .store()
+            .write(async move |txn| Ok(retention::run_retention_step(txn, keep_since).await?))
+            .await?
+        {}
+    }
     jobs::run_due_jobs(hub).await
+}
+
+/// Whether the clock can be trusted with deleting. Records the time of this pass for the next start.
+async fn may_delete(hub: &HubContext) -> Result<bool> {
+    let last_pass_at = hub
+        .store()
+        .write(async move |txn| {
+            let now = txn.now().0;
+            let last_pass_at = counters::read_setting(&txn.tx, counters::LAST_PASS_AT).await?;
+            counters::write_setting(&txn.tx, counters::LAST_PASS_AT, now).await?;
+            Ok(last_pass_at.map(UnixMicros))
+        })
+        .await?;
+    Ok(hub
+        .lock_clock_watch()
+        .check_retention(hub.clock(), last_pass_at))
 }
 
 /// Job deadlines and outbox posts, which cannot wait for the next maintenance pass.
@@ -87,6 +105,11 @@ fn spawn_due_work(hub: &HubContext) {
             let _ = tokio::time::timeout(DUE_WORK_INTERVAL, wakeup.notified()).await;
             let Some(hub) = hub.upgrade() else { return };
             if hub.live_streams().is_draining() {
+                return;
+            }
+            if let Err(fault) = hub.store().check_data_dir() {
+                tracing::error!(fault, "the hub stops");
+                hub.report_fatal_fault(fault);
                 return;
             }
             for outcome in [

@@ -6,5 +6,5 @@ mod health;
 pub(crate) mod maintenance;
 
 pub use activity::{list_activity, open_activity_stream};
-pub use backup::{backup_data_dir, copy_to_postgres, mark_restored};
+pub use backup::{backup_data_dir, copy_to_postgres, forget_seal_key, mark_restored};
 pub use health::{ReadyMode, check_ready, read_health};

@@ -1,6 +1,6 @@
 //! SQLite checkpoints on a thread of their own: copies the write-ahead log into the database file while the writer goes on.
 
-use super::sqlite;
+use super::{disk_reserve, sqlite};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +14,13 @@ const MAX_CHECKS_WAITED: u64 = 20;
 /// Pages above which the writer finishes the checkpoint itself. The write-ahead log restarts from its beginning only when it is
 /// fully copied, which never happens while the writer writes. What is left for the writer is a fraction of a second's writes.
 const MAX_WAL_PAGES: i64 = 16_000;
+/// Fewest pages at which the writer finishes the checkpoint, however small the disk is.
+const MIN_WAL_PAGES: i64 = 500;
+/// On a disk with little space left, the write-ahead log may take this part of it.
+const WAL_SHARE_OF_FREE_SPACE: i64 = 8;
+/// Pages that cannot be copied because a reader holds an old snapshot, after which writes are refused: 1 GiB.
+const MAX_UNCOPIED_PAGES: i64 = 262_144;
+const PAGE_BYTES: i64 = 4_096;
 
 /// The handle of the checkpoint thread; dropping it stops the thread.
 pub(super) struct CheckpointThread {
@@ -28,6 +35,8 @@ struct CheckpointState {
     uncopied_groups: AtomicU64,
     /// The writer finishes the checkpoint after its next group.
     is_wal_long: AtomicBool,
+    /// More pages than [`MAX_UNCOPIED_PAGES`] could not be copied.
+    is_wal_over_bound: AtomicBool,
 }
 
 impl CheckpointThread {
@@ -37,11 +46,16 @@ impl CheckpointThread {
         let (stop, stopped) = channel();
         let state = Arc::<CheckpointState>::default();
         let thread_state = state.clone();
+        let data_dir = path.parent()?.to_owned();
         let thread = std::thread::Builder::new().name("chorus-checkpoint".into());
         thread
-            .spawn(move || run_checkpoints(&connection, &stopped, &thread_state))
+            .spawn(move || run_checkpoints(&connection, &data_dir, &stopped, &thread_state))
             .ok()?;
         Some(Self { state, _stop: stop })
+    }
+
+    pub fn is_wal_over_bound(&self) -> bool {
+        self.state.is_wal_over_bound.load(Ordering::Relaxed)
     }
 
     /// The writer calls this after each group.
@@ -57,6 +71,7 @@ impl CheckpointThread {
 
 fn run_checkpoints(
     connection: &rusqlite::Connection,
+    data_dir: &Path,
     stopped: &Receiver<()>,
     state: &CheckpointState,
 ) {
@@ -64,16 +79,31 @@ fn run_checkpoints(
     while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         checks += 1;
         let groups = state.uncopied_groups.load(Ordering::Relaxed);
-        if groups == 0 || (groups < ENOUGH_GROUPS && checks < MAX_CHECKS_WAITED) {
+        let is_due = groups >= ENOUGH_GROUPS || (groups > 0 && checks >= MAX_CHECKS_WAITED);
+        // Over the bound no group is committed, and the log is copied as soon as its reader is gone.
+        if !is_due && !state.is_wal_over_bound.load(Ordering::Relaxed) {
             continue;
         }
         checks = 0;
         state.uncopied_groups.fetch_sub(groups, Ordering::Relaxed);
         match sqlite::checkpoint_wal(connection) {
-            Ok((pages, _)) => state
-                .is_wal_long
-                .store(pages > MAX_WAL_PAGES, Ordering::Relaxed),
+            Ok((pages, copied)) => {
+                state
+                    .is_wal_long
+                    .store(pages > max_wal_pages(data_dir), Ordering::Relaxed);
+                state
+                    .is_wal_over_bound
+                    .store(pages - copied > MAX_UNCOPIED_PAGES, Ordering::Relaxed);
+            }
             Err(error) => tracing::warn!(%error, "the checkpoint of the write-ahead log failed"),
         }
     }
+}
+
+/// Pages at which the writer finishes the checkpoint. A disk with little space left has a shorter log.
+fn max_wal_pages(data_dir: &Path) -> i64 {
+    disk_reserve::free_bytes(data_dir).map_or(MAX_WAL_PAGES, |free| {
+        let share = i64::try_from(free).unwrap_or(i64::MAX) / PAGE_BYTES / WAL_SHARE_OF_FREE_SPACE;
+        share.clamp(MIN_WAL_PAGES, MAX_WAL_PAGES)
+    })
 }

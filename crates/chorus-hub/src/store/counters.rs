@@ -74,6 +74,12 @@ pub(crate) async fn read_counters(tx: &DbConnection<'_>) -> Result<CounterDeltas
     CounterDeltas::from_row(row)
 }
 
+/// Names of settings that other modules read or write.
+pub(crate) const READY_AT: &str = "ready_at";
+pub(crate) const SEAL_KEY: &str = "seal_key";
+pub(crate) const BACKUP_COPY: &str = "backup_copy";
+pub(crate) const LAST_PASS_AT: &str = "last_pass_at";
+
 pub(crate) async fn read_setting(
     tx: &DbConnection<'_>,
     name: &str,

@@ -2,7 +2,6 @@
 
 pub(crate) mod accords;
 mod activity;
-mod advance_after_restore;
 mod agent;
 pub(crate) mod artifacts;
 pub(crate) mod cache_invalidation;
@@ -16,7 +15,9 @@ pub(crate) mod connection_strings;
 mod copy_to_postgres;
 pub(crate) mod counters;
 mod data_dir_lock;
+mod disk_reserve;
 mod entry_publisher;
+mod file_upkeep;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
 mod ids;
@@ -25,6 +26,7 @@ mod job_state;
 pub(crate) mod jobs;
 pub(crate) mod ledger;
 pub(crate) mod log;
+mod log_throttle;
 pub(crate) mod market_totals;
 pub(crate) mod messages;
 mod migrations;
@@ -38,11 +40,14 @@ pub(crate) mod principals;
 mod read_pool;
 pub(crate) mod reputation;
 pub(crate) mod retention;
+pub(crate) mod seal_record;
 pub(crate) mod session_tokens;
 pub(crate) mod skills;
 mod sql_dialect;
 mod sql_value;
 mod sqlite;
+mod stopped_database;
+mod sync_clock;
 #[cfg(test)]
 mod tests;
 mod write_group;
@@ -52,7 +57,6 @@ mod writer;
 mod writer_connection;
 
 pub(crate) use activity::record_activity;
-pub(crate) use advance_after_restore::advance_after_restore;
 pub use agent::Agent;
 pub(crate) use cache_invalidation::CacheInvalidation;
 pub(crate) use connection::DbConnection;
@@ -67,6 +71,7 @@ pub use ids::{
 pub(crate) use job_state::{JobEvent, JobState};
 pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry};
 pub(crate) use sql_value::{ColumnReader, DbError, FromRow, SqlParam, SqlRow};
+pub(crate) use stopped_database::{advance_after_restore, forget_seal_key};
 pub(crate) use write_txn::{HubSettings, WriteTxn};
 
 use crate::start_error::StartError;
@@ -198,6 +203,15 @@ impl Store {
             .await
     }
 
+    /// Whether the data directory is still the one that this store has locked. A closed store has nothing to lose.
+    pub fn check_data_dir(&self) -> std::result::Result<(), String> {
+        self.data_dir_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map_or(Ok(()), data_dir_lock::DataDirLock::check_in_place)
+    }
+
     /// Commits the queued writes, stops the writer and releases the lock on the data directory.
     pub async fn close(&self) {
         self.writer.close().await;
@@ -216,7 +230,7 @@ impl From<DbError> for Error {
             DbError::UniqueViolation => {
                 Error::internal("a row that must be unique was there already")
             }
-            DbError::Unavailable(cause) => Error::unavailable(cause),
+            DbError::Unavailable(cause) | DbError::DiskFull(cause) => Error::unavailable(cause),
             DbError::Other(cause) => Error::internal(cause),
         }
     }

@@ -207,6 +207,9 @@ pub(crate) enum DbError {
     /// The database is busy, full or unreachable; the statement had no effect.
     #[error("{0}")]
     Unavailable(String),
+    /// The disk is full; the statement had no effect.
+    #[error("{0}")]
+    DiskFull(String),
     #[error("{0}")]
     Other(String),
 }

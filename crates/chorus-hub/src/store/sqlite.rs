@@ -60,6 +60,16 @@ pub(super) fn checkpoint_wal(connection: &Connection) -> Result<(i64, i64), DbEr
         .map_err(classify_error)
 }
 
+/// Copies the whole write-ahead log and gives its disk space back. Waits a moment for readers.
+pub(super) fn truncate_wal(connection: &Connection) -> Result<(), DbError> {
+    connection
+        .query_row("pragma wal_checkpoint(truncate)", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .map(drop)
+        .map_err(classify_error)
+}
+
 pub(super) fn execute(
     connection: &Connection,
     sql: &str,
@@ -176,13 +186,24 @@ pub(super) fn classify_error(error: rusqlite::Error) -> DbError {
         Some(
             ErrorCode::DatabaseBusy
             | ErrorCode::DatabaseLocked
-            | ErrorCode::DiskFull
             | ErrorCode::SystemIoFailure
             | ErrorCode::OutOfMemory
             | ErrorCode::CannotOpen,
         ) => DbError::Unavailable(error.to_string()),
+        Some(ErrorCode::DiskFull) => DbError::DiskFull(error.to_string()),
         Some(_) | None => DbError::Other(error.to_string()),
     }
+}
+
+/// Marks a copy, so that the first hub on it skips the sequences that clients may have seen since.
+fn mark_as_copy(target: &Connection) -> Result<(), DbError> {
+    target
+        .execute(
+            "insert into settings (name, value) values ($1, 1) on conflict (name) do update set value = 1",
+            [super::counters::BACKUP_COPY],
+        )
+        .map(drop)
+        .map_err(classify_error)
 }
 
 /// Copies the database in one step, so that the backup shows one moment. A reader never blocks the writer.
@@ -225,6 +246,8 @@ pub(super) fn backup_to(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
                 from.display()
             )));
         }
+        drop(copy);
+        mark_as_copy(&target)?;
     }
     std::fs::File::open(&partial_file)
         .and_then(|file| file.sync_all())

@@ -194,7 +194,7 @@ async fn a_draining_stream_makes_a_message_delivered() {
 fn a_slow_answer_does_not_set_the_clock() {
     let server_time = UnixMicros(1_774_000_000_000_000);
     let estimate_after =
-        |millis| super::writer::estimate_now(server_time, Duration::from_millis(millis));
+        |millis| super::sync_clock::estimate_now(server_time, Duration::from_millis(millis));
     assert_eq!(estimate_after(0), Some(server_time));
     assert_eq!(
         estimate_after(200),

@@ -1,8 +1,10 @@
 //! The writer: runs all queued write requests in one transaction, syncs once, publishes the entries in order, then replies.
 
-use super::checkpoint::CheckpointThread;
 use super::entry_publisher::EntryPublisher;
+use super::file_upkeep::FileUpkeep;
 use super::log::{self, LogEntry, LogHead, NewLogEntry};
+use super::log_throttle::LogThrottle;
+use super::sync_clock::sync_clock;
 use super::write_group::{self, CommitFailure, GroupError, WriteGroup};
 use super::write_request::{WriteRequest, WriteTask};
 use super::write_txn::{HubSettings, WriteTxn};
@@ -10,7 +12,7 @@ use super::writer_connection::WriterConnection;
 use super::{DatabaseUrl, DbConnection, DbError, LogSeq, migrations, postgres, sql_dialect};
 use crate::limits;
 use crate::{Clock, Result};
-use chorus_wire::{Error, time::UnixMicros};
+use chorus_wire::Error;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -99,8 +101,10 @@ pub(super) async fn start_writer(
             match open_database(&database_url, &clock, publisher.cluster_peers().is_none()).await {
                 Ok((connection, head, salt)) => {
                     indexed_seq.store(head.indexed_seq.0, Ordering::Release);
-                    let checkpoint = match &database_url {
-                        DatabaseUrl::Sqlite(path) => CheckpointThread::spawn(path),
+                    let file_upkeep = match &database_url {
+                        DatabaseUrl::Sqlite(path) => {
+                            Some(FileUpkeep::start(path, clock.monotonic_now()))
+                        }
                         DatabaseUrl::Postgres(_) => None,
                     };
                     let _ = opened.send(Ok(salt));
@@ -114,7 +118,8 @@ pub(super) async fn start_writer(
                         settings,
                         clock,
                         publisher,
-                        checkpoint,
+                        file_upkeep,
+                        failure_log: LogThrottle::default(),
                         pending_replies: tokio::task::JoinSet::new(),
                     };
                     writer.run_writer(queue).await;
@@ -150,6 +155,11 @@ async fn open_database(
     let tx = connection.ensure_connected().await?;
     sync_clock(clock, &tx).await?;
     migrations::run_migrations(&tx, clock.now().0).await?;
+    if super::stopped_database::advance_marked_copy(&tx).await? {
+        tracing::info!(
+            "the database is a restored backup: new ids continue after all that clients may have seen"
+        );
+    }
     let salt = super::counters::load_trace_salt(&tx).await?;
     let head = log::read_head(&tx).await?;
     Ok((connection, head, salt))
@@ -168,7 +178,9 @@ struct StoreWriter {
     settings: Arc<OnceLock<HubSettings>>,
     clock: Clock,
     publisher: Arc<dyn EntryPublisher>,
-    checkpoint: Option<CheckpointThread>,
+    /// Only for SQLite.
+    file_upkeep: Option<FileUpkeep>,
+    failure_log: LogThrottle,
     /// Replies that wait until peers have said which entries their streams took.
     pending_replies: tokio::task::JoinSet<()>,
 }
@@ -190,22 +202,16 @@ impl StoreWriter {
                 self.publish_peer_entries().await;
                 continue;
             }
-            let committed = match self.connection {
-                WriterConnection::Sqlite(_) => self.commit_with_retry(&mut group).await,
+            let committed = match &self.connection {
+                WriterConnection::Sqlite(_) => match self.check_file() {
+                    Ok(()) => self.commit_with_retry(&mut group).await,
+                    Err(cause) => Err(GroupError::rejected_with(cause)),
+                },
                 WriterConnection::Postgres { .. } => self.commit_with_timeout(&mut group).await,
             };
             match committed {
                 Ok(committed) => self.publish_and_answer(committed, &mut group),
-                Err(GroupError { failure, cause }) => {
-                    tracing::error!(%cause, ?failure, "a write group was not committed");
-                    // A hub with peers reads the log on from its last published sequence, so it needs no resync.
-                    if failure == CommitFailure::OutcomeUnknown
-                        && self.publisher.cluster_peers().is_none()
-                    {
-                        self.publisher.resync_streams();
-                    }
-                    group.send_replies(&[], Some(&Error::unavailable(cause)));
-                }
+                Err(error) => self.refuse_group(error, &mut group),
             }
             // Also under load, because only this read synchronises the clock.
             if self.publisher.cluster_peers().is_some()
@@ -213,14 +219,35 @@ impl StoreWriter {
             {
                 self.publish_peer_entries().await;
             }
-            if let (WriterConnection::Sqlite(connection), Some(checkpoint)) =
-                (&self.connection, &self.checkpoint)
-            {
-                checkpoint.on_group_committed(connection);
-            }
         }
         // Every committed request gets its reply before the writer ends.
         while self.pending_replies.join_next().await.is_some() {}
+    }
+
+    /// Whether the database file may take more.
+    fn check_file(&self) -> std::result::Result<(), DbError> {
+        self.file_upkeep
+            .as_ref()
+            .map_or(Ok(()), FileUpkeep::check_wal)
+    }
+
+    /// Answers the requests of a group that was not committed.
+    fn refuse_group(&mut self, error: GroupError, group: &mut WriteGroup) {
+        let GroupError { failure, cause } = error;
+        let now = self.clock.monotonic_now();
+        if let Some(refused) = self.failure_log.admit(&cause.to_string(), now) {
+            tracing::error!(%cause, ?failure, refused, "a write group was not committed");
+        }
+        // A hub with peers reads the log on from its last published sequence, so it needs no resync.
+        if failure == CommitFailure::OutcomeUnknown && self.publisher.cluster_peers().is_none() {
+            self.publisher.resync_streams();
+        }
+        if let (WriterConnection::Sqlite(connection), Some(upkeep)) =
+            (&self.connection, &mut self.file_upkeep)
+        {
+            upkeep.on_group_failed(connection, &cause, now);
+        }
+        group.send_replies(&[], Some(&Error::unavailable(cause)));
     }
 
     /// Waits for requests. Returns with an empty group when the log should be read for entries of peers, and false when the queue
@@ -417,6 +444,9 @@ impl StoreWriter {
         self.head = head;
         self.indexed_seq
             .store(head.indexed_seq.0, Ordering::Release);
+        if let (DbConnection::Sqlite(connection), Some(upkeep)) = (&tx, &mut self.file_upkeep) {
+            upkeep.on_group_committed(connection, self.clock.monotonic_now());
+        }
         if !has_peers {
             return Ok(CommittedGroup {
                 peer_entries: Vec::new(),
@@ -456,28 +486,6 @@ async fn list_entries_between(
         }
         entries.extend(page);
     }
-}
-
-/// Synchronises the clock with the database, which all hubs of a cluster follow (D-83). The answer is taken as the time at half
-/// of the round trip; after a long round trip it is too inexact and is ignored.
-async fn sync_clock(clock: &Clock, tx: &DbConnection<'_>) -> std::result::Result<(), DbError> {
-    let requested_at = clock.monotonic_now();
-    if let Some(sql) = sql_dialect::now_sql(tx)
-        && let Some(row) = tx.query_first(sql, &[]).await?
-    {
-        let now = estimate_now(
-            UnixMicros(row.int(0)?),
-            clock.monotonic_now().saturating_sub(requested_at),
-        );
-        now.into_iter().for_each(|now| clock.sync_to(now));
-    }
-    Ok(())
-}
-
-/// The current time, from the server's time and the duration of the round trip; `None` when that took too long.
-pub(super) fn estimate_now(server_time: UnixMicros, round_trip: Duration) -> Option<UnixMicros> {
-    (round_trip <= limits::CLOCK_SYNC_ROUND_TRIP_MAX)
-        .then(|| server_time.saturating_add(round_trip / 2))
 }
 
 /// Begins a group and returns the head of the log. On PostgreSQL it is read again, because peers write too and a failed commit may

@@ -69,6 +69,21 @@ enum AdminCommand {
         #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
         database: Option<Secret>,
     },
+    /// After the seal key was lost: let the stopped hub start with a new one. Members of channels that have connection strings must
+    /// be added again
+    ForgetSealKey {
+        /// The data directory of a hub that uses SQLite
+        #[arg(
+            long,
+            value_name = "DIR",
+            env = "CHORUS_DATA_DIR",
+            default_value = "chorus-data"
+        )]
+        data_dir: PathBuf,
+        /// postgres://… of a hub that uses PostgreSQL
+        #[arg(long, value_name = "URL", env = "CHORUS_DATABASE", hide_env_values = true, value_parser = parse_secret)]
+        database: Option<Secret>,
+    },
     /// Check that a hub can serve: exit code 0 when its store and its bus answer, else 3; for health checks
     Ready,
     /// Registration codes
@@ -123,6 +138,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             outcome.map_err(|e| Fail::usage_error(e.to_string()))?;
             output::print_result(common.json, &json!({"restored": true}), || {
                 "the hub may be started".into()
+            });
+            Ok(())
+        }
+        AdminCommand::ForgetSealKey { data_dir, database } => {
+            let outcome = chorus_hub::ops::forget_seal_key(&data_dir, database.as_ref()).await;
+            outcome.map_err(|e| Fail::usage_error(e.to_string()))?;
+            output::print_result(common.json, &json!({"forgotten": true}), || {
+                "the hub may be started with a new key".into()
             });
             Ok(())
         }

@@ -116,6 +116,19 @@ impl RunningProcess {
         self.lines.recv_timeout(TIMEOUT).expect("a line in time")
     }
 
+    /// The next line; `None` when the process ended without one.
+    pub fn try_next_line(&self) -> Option<String> {
+        match self.lines.recv_timeout(TIMEOUT) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("no line in time"),
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn json(&self) -> Value {
         let line = self.next_line();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"))

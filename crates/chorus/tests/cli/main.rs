@@ -14,6 +14,7 @@ mod configuration;
 mod copy;
 mod crash;
 mod crash_market;
+mod data_faults;
 mod demo;
 mod deploy;
 mod deploy_unit;

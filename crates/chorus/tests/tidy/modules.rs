@@ -8,6 +8,7 @@ type EdgeTable = &'static [(&'static str, &'static [&'static str])];
 /// The modules of `chorus-hub` and what each may import, in the order of the layers in ARCHITECTURE.md.
 const HUB: EdgeTable = &[
     ("clock", &[]),
+    ("clock_watch", &["clock"]),
     ("random", &[]),
     ("limits", &[]),
     ("pem", &[]),
@@ -17,7 +18,14 @@ const HUB: EdgeTable = &[
     ("seal", &["clock", "limits", "start_error"]),
     (
         "store",
-        &["clock", "limits", "pem", "start_error", "stream_end"],
+        &[
+            "clock",
+            "limits",
+            "pem",
+            "seal",
+            "start_error",
+            "stream_end",
+        ],
     ),
     (
         "identity",
@@ -60,6 +68,7 @@ const HUB: EdgeTable = &[
         "context",
         &[
             "clock",
+            "clock_watch",
             "cluster",
             "delivery",
             "identity",

@@ -50,3 +50,38 @@ story!(without_a_setting_everything_is_kept, |hub| async {
     hub.restart().await;
     assert_eq!(texts(&hub.reconnect(&bob).history("").await), ["old"]);
 });
+
+story!(
+    nothing_is_deleted_while_the_clock_is_not_to_be_trusted,
+    with(|set| set.hub.retain = Some(90 * DAY)),
+    |hub| async {
+        // failure 25: a clock that leaps must not delete history
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        alice.send_expecting(&bob.id, "kept", "queued").await;
+        hub.maintain().await;
+        let year = 365 * 86_400 * 1_000_000;
+        hub.leap(year);
+        hub.maintain().await;
+        assert_eq!(texts(&bob.history("").await), ["kept"], "a leap of a year");
+        hub.leap(-year);
+        hub.maintain().await;
+        hub.advance(91 * DAY);
+        alice.send_expecting(&bob.id, "newer", "queued").await;
+        hub.maintain().await;
+        assert_eq!(
+            texts(&bob.history("").await),
+            ["newer"],
+            "the clock is right again, and time has really passed"
+        );
+        hub.leap(year);
+        hub.maintain().await;
+        hub.advance(DAY);
+        alice.send_expecting(&bob.id, "newest", "queued").await;
+        hub.maintain().await;
+        assert_eq!(
+            texts(&bob.history("").await),
+            ["newest"],
+            "a day later the new time is accepted"
+        );
+    }
+);

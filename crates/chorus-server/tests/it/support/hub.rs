@@ -194,6 +194,11 @@ impl Hub {
         self.settings.hub.clock.advance(by);
     }
 
+    /// Sets the clock without time passing.
+    pub fn leap(&self, micros: i64) {
+        self.settings.hub.clock.leap(micros);
+    }
+
     /// The address for raw TCP connections.
     pub fn addr(&self) -> std::net::SocketAddr {
         self.front

@@ -8,6 +8,8 @@ use crate::stop_signal::StopSignal;
 use options::{LogFormat, ServeOptions};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::time::Duration;
+use tracing_appender::non_blocking::{ErrorCounter, WorkerGuard};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -22,7 +24,7 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let options = args
         .options
         .with_fallback(ServeOptions::from_file(args.config.as_deref())?);
-    init_logging(&options)?;
+    let _log_writer = init_logging(&options)?;
     let mut settings = options.into_settings()?;
     let mut stop = StopSignal::watch()?;
     if let Some(files) = raise_file_limit() {
@@ -38,17 +40,28 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let printed = writeln!(out, "chorus listening on {}", server.url()).and_then(|()| out.flush());
     drop(out);
     printed.map_err(|e| Fail::usage_error(format!("standard output: {e}")))?;
-    tokio::select! {
-        () = stop.wait_requested() => {}
-        () = notify::notify_when_ready(server.hub()) => {}
-    }
+    let fatal_fault = tokio::select! {
+        () = stop.wait_requested() => None,
+        () = notify::notify_when_ready(server.hub()) => None,
+        fault = server.hub().wait_fatal_fault() => Some(fault),
+    };
     notify::notify_stopping();
     tracing::info!("stopping; a second signal ends the process at once");
     server.stop().await;
-    Ok(())
+    match fatal_fault {
+        None => Ok(()),
+        Some(fault) => Err(Fail::usage_error(fault)),
+    }
 }
 
-fn init_logging(options: &ServeOptions) -> Result<(), Fail> {
+/// Log lines that wait for standard error. Beyond it lines are dropped and counted: a reader of the log that hangs must not stop
+/// the hub.
+const LOG_LINES_WAITING: usize = 16_384;
+/// How often dropped lines are reported.
+const DROPPED_LINES_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Starts logging. The returned guard writes the waiting lines when it is dropped.
+fn init_logging(options: &ServeOptions) -> Result<WorkerGuard, Fail> {
     let filter = options.log.as_deref().unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::try_new(filter);
     let filter = filter.map_err(|e| {
@@ -62,14 +75,39 @@ fn init_logging(options: &ServeOptions) -> Result<(), Fail> {
         Ok(silent) => filter.add_directive(silent),
         Err(_) => filter,
     };
+    let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(LOG_LINES_WAITING)
+        .thread_name("chorus-log")
+        .finish(std::io::stderr());
+    let dropped_lines = writer.error_counter();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(writer);
     let _ = match options.log_format.unwrap_or_default() {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),
     };
-    Ok(())
+    tokio::spawn(report_dropped_lines(dropped_lines));
+    Ok(guard)
+}
+
+/// Reports how many log lines were dropped, as a metric and, once the log takes lines again, as a line.
+async fn report_dropped_lines(dropped_lines: ErrorCounter) {
+    let mut reported = 0;
+    loop {
+        tokio::time::sleep(DROPPED_LINES_INTERVAL).await;
+        let dropped = dropped_lines.dropped_lines();
+        if dropped > reported {
+            metrics::counter!("chorus_log_lines_dropped_total")
+                .increment((dropped - reported) as u64);
+            tracing::warn!(
+                lines = dropped - reported,
+                "log lines were dropped: the log was not read"
+            );
+            reported = dropped;
+        }
+    }
 }
 
 /// File descriptors reserved for the hub itself: read pool, write-ahead log, webhooks in flight.

@@ -1,0 +1,281 @@
+//! Faults of the disk, the data directory and the keys beside it: the hub refuses what it cannot keep, says so, and recovers
+//! without losing what it acknowledged.
+
+use crate::actors::{Hub, RunningProcess, TIMEOUT, chorus, run};
+use crate::crash::{envelope, fetch_all_texts, register_client};
+use crate::network::{Net, Network};
+use crate::servers::{Servers, is_available};
+use crate::split::fetch_status;
+use chorus_client::HubClient;
+use chorus_client::http::ApiCall;
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A hub on a file system of its own, of this many megabytes.
+struct SmallDisk {
+    hub: Hub,
+    /// The file system, as seen from outside of the hub's mount namespace.
+    folder: PathBuf,
+    _parent: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn start(megabytes: u32) -> Option<Self> {
+        let may_mount = Command::new("unshare")
+            .args(["-m", "sh", "-c", "mount -t tmpfs tmpfs /mnt"])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !is_available("the right to mount file systems", may_mount) {
+            return None;
+        }
+        let parent = tempfile::tempdir().unwrap();
+        let disk = parent.path().join("disk");
+        std::fs::create_dir(&disk).unwrap();
+        let serve = Hub::command(parent.path(), &["--data-dir", "disk/data"]);
+        let mount = format!(
+            "mount -t tmpfs -o size={megabytes}m tmpfs '{}' && exec \"$@\"",
+            disk.display()
+        );
+        let mut command = Command::new("unshare");
+        command
+            .args(["-m", "sh", "-c", &mount, "sh"])
+            .arg(serve.get_program())
+            .args(serve.get_args())
+            .current_dir(parent.path())
+            .env_clear()
+            .envs(
+                serve
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let hub = Hub::start_command(command);
+        let root = PathBuf::from(format!("/proc/{}/root", hub.process.id()));
+        let folder = root.join(disk.strip_prefix("/").unwrap());
+        Some(Self {
+            hub,
+            folder,
+            _parent: parent,
+        })
+    }
+
+    /// Fills the disk except for this many megabytes.
+    fn fill_except(&self, megabytes: u64) -> PathBuf {
+        let path = self.folder.join("ballast");
+        let mut ballast = std::fs::File::create(&path).unwrap();
+        let mut length: u64 = 0;
+        while ballast.write_all(&[0; 1 << 20]).is_ok() {
+            length += 1;
+            assert!(length < 1_024, "this is not the small disk");
+        }
+        ballast.set_len((length - megabytes) << 20).unwrap();
+        path
+    }
+}
+
+/// Sends until one send is refused; returns how many were acknowledged. Each is tried once.
+async fn send_until_refused(client: &HubClient, first: usize, most: usize) -> usize {
+    let padding = "x".repeat(3_000);
+    for number in 0..most {
+        let text = format!("{} {padding}", first + number);
+        let body = json!({"receiver_id": "bob@chorus", "envelope": envelope("alice", &text)});
+        let call = ApiCall::post("/messages", body.to_string());
+        let answer = client.send_call(call).await.unwrap();
+        if answer.status == 503 {
+            return number;
+        }
+        assert!(matches!(answer.status, 200 | 202), "{}", answer.status);
+    }
+    most
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_reported_and_heals_without_a_restart() {
+    let Some(disk) = SmallDisk::start(112) else {
+        return;
+    };
+    let alice = register_client(&disk.hub.url, "alice").await;
+    let bob = register_client(&disk.hub.url, "bob").await;
+    assert_eq!(fetch_status(&alice, "/ready").await, 200);
+    let ballast = disk.fill_except(6);
+    let mut sent = 0;
+    // The reserve and the log's own space are used first; then nothing is left.
+    await_async("the disk is full for good", async || {
+        sent += send_until_refused(&alice, sent, 2_000).await;
+        fetch_status(&alice, "/ready").await == 503
+    })
+    .await;
+    assert_eq!(fetch_status(&alice, "/health").await, 200, "reads go on");
+    std::fs::File::options()
+        .write(true)
+        .open(&ballast)
+        .unwrap()
+        .set_len(1)
+        .unwrap();
+    await_async("the hub writes again", async || {
+        fetch_status(&alice, "/ready").await == 200
+    })
+    .await;
+    // Far more than the write-ahead log of the freed space holds.
+    let after = send_until_refused(&alice, sent, 3_000).await;
+    assert_eq!(after, 3_000, "the disk is not eaten by the log again");
+    sent += after;
+    let numbers: Vec<usize> = fetch_all_texts(&bob)
+        .await
+        .into_values()
+        .map(|text| text.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(
+        numbers,
+        (0..sent).collect::<Vec<_>>(),
+        "each once, in order"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_whose_data_directory_was_moved_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let command = Hub::command(folder.path(), &["--data-dir", "data"]);
+    let mut process = RunningProcess::start_with_log(command, log);
+    assert!(process.next_line().starts_with("chorus listening on "));
+    std::fs::rename(folder.path().join("data"), folder.path().join("moved")).unwrap();
+    assert_eq!(process.await_exit(), Some(1));
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert!(
+        log.contains("the data directory was moved or deleted"),
+        "{log}"
+    );
+    let moved = Hub::start(folder.path(), &["--data-dir", "moved"]);
+    drop(moved);
+}
+
+/// The exit code and standard error of a hub that does not start.
+fn start_refused(folder: &Path) -> String {
+    let mut command = Hub::command(folder, &["--data-dir", "data"]);
+    command.stdin(Stdio::null());
+    let output = run(command, "");
+    assert_eq!(output.code, 1, "{output:?}");
+    output.err
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_seal_key_is_refused_until_an_operator_gives_it_up() {
+    // a new key would seal what no later hub can read.
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("data/seal.key");
+    let serve = || Hub::start(folder.path(), &["--data-dir", "data"]);
+    let stop = |mut hub: Hub| {
+        hub.process.send_signal("TERM");
+        hub.process.await_exit();
+    };
+    stop(serve());
+    let old_key = std::fs::read_to_string(&key).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    let refusal = start_refused(folder.path());
+    assert!(
+        refusal.contains("seal.key") && refusal.contains("forget-seal-key"),
+        "{refusal}"
+    );
+    assert!(!key.exists(), "no key was made up");
+    std::fs::write(&key, "11".repeat(32)).unwrap();
+    let refusal = start_refused(folder.path());
+    assert!(refusal.contains("sealed with another key"), "{refusal}");
+    std::fs::write(&key, &old_key).unwrap();
+    stop(serve());
+    std::fs::remove_file(&key).unwrap();
+    let mut forget = chorus(folder.path());
+    forget.args(["admin", "forget-seal-key", "--data-dir", "data"]);
+    run(forget, "").ok();
+    stop(serve());
+    assert_ne!(std::fs::read_to_string(&key).unwrap(), old_key);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_not_read_does_not_stop_the_hub() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = chorus(folder.path());
+    command.args([
+        "serve",
+        "--log",
+        "debug",
+        "--rate-limit",
+        "0",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    // A pipe that stays unread until the end of the test.
+    command.stderr(Stdio::piped());
+    let hub = Hub::start_command(command);
+    let client = register_client(&hub.url, "alice").await;
+    // A pipe holds 64 KiB: some hundred lines.
+    for _ in 0..2_000 {
+        let status = tokio::time::timeout(TIMEOUT, fetch_status(&client, "/agent/messages")).await;
+        assert_eq!(status.expect("the hub answers"), 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_whose_machine_vanished_can_be_replaced_soon() {
+    // The server, not the successor, must find out that the connection is dead.
+    let Some(network) = Network::create() else {
+        return;
+    };
+    let Some(servers) = Servers::start_on(&network) else {
+        return;
+    };
+    let machine = |name: &str| {
+        let node = network.node(name);
+        let wires = [Net::Clients, Net::Database].map(|net| network.wire(&node, net));
+        let database = format!(
+            "postgres://postgres@{}/postgres?sslmode=disable",
+            servers.postgres_address
+        );
+        let listen = format!("{}:0", wires[0].address);
+        let options = [
+            "--data-dir",
+            name,
+            "--listen",
+            &listen,
+            "--database",
+            &database,
+        ];
+        let command = Hub::command(servers.folder.path(), &options);
+        (node, command, wires)
+    };
+    let (node, command, lost_wires) = machine("lost");
+    let mut lost = RunningProcess::start(node.run(&command, None));
+    assert!(lost.next_line().starts_with("chorus listening on "));
+    lost_wires[1].cut();
+    lost.send_signal("KILL");
+    lost.await_exit();
+    let vanished_at = Instant::now();
+    let (node, command, _wires) = machine("successor");
+    loop {
+        let mut successor = RunningProcess::start(node.run(&command, None));
+        if successor.try_next_line().is_some() {
+            break;
+        }
+        assert_eq!(successor.await_exit(), Some(1));
+        let waited = vanished_at.elapsed();
+        assert!(
+            waited < Duration::from_secs(60),
+            "no successor after {waited:?}"
+        );
+        // As a supervisor does.
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Waits until an asynchronous condition is true.
+async fn await_async(description: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition().await {
+        assert!(Instant::now() < deadline, "never: {description}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
