@@ -162,7 +162,8 @@ pub async fn create_persistent_callback(
                     "the owner speaks with its key, not by a callback",
                 ));
             }
-            Ok(tokens::mint_persistent_callback(txn, &actor.channel, member.id).await?)
+            let made_by = principal.require_agent().map(|agent| agent.id).ok();
+            Ok(tokens::mint_persistent_callback(txn, &actor.channel, member.id, made_by).await?)
         })
         .await?;
     Ok(PersistentCallback { callback })

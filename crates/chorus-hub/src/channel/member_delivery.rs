@@ -75,7 +75,7 @@ async fn append_to_inbox(
     let Some(agent) = member.principal else {
         return Ok(());
     };
-    let credentials = tokens::mint_delivery_tokens(txn, channel, member.id, sender.turn).await?;
+    let credentials = tokens::mint_delivery_tokens(txn, channel, member, sender.turn).await?;
     let body = render_delivery(channel, to_delivery_message(row), Vec::new(), credentials)?;
     txn.append_entry(NewLogEntry {
         subject: agent.into(),
@@ -267,7 +267,7 @@ async fn prepare_attempt(
     };
     let PendingDelivery { seq, row, backlog } = pending;
     let credentials =
-        tokens::mint_delivery_tokens(txn, &channel, member.id, row.turn.unwrap_or(0)).await?;
+        tokens::mint_delivery_tokens(txn, &channel, &member, row.turn.unwrap_or(0)).await?;
     let message = to_delivery_message(&row);
     let message_id = message.id.clone();
     let body = render_delivery(&channel, message, backlog, credentials)?;

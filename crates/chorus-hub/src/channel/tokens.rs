@@ -6,7 +6,7 @@ use crate::identity::hash_secret;
 use crate::identity::rate_limit::CallerId;
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
-use crate::store::{DbConnection, DbError, MemberId, WriteTxn};
+use crate::store::{AgentId, DbConnection, DbError, MemberId, WriteTxn};
 use crate::{Result, random};
 use chorus_wire::channel::delivery::ChannelMcp;
 use chorus_wire::{ErrorCode, limits, secret::Secret};
@@ -47,7 +47,7 @@ pub(super) struct DeliveryCredentials {
 pub(super) async fn mint_delivery_tokens(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
-    member_id: MemberId,
+    member: &ChannelMemberRecord,
     turn: u32,
 ) -> std::result::Result<DeliveryCredentials, DbError> {
     let callback = random::new_secret("tok_");
@@ -60,9 +60,10 @@ pub(super) async fn mint_delivery_tokens(
         let token = ChannelToken {
             purpose,
             channel: channel.id,
-            member: member_id,
+            member: member.id,
             turn: i64::from(turn),
             expires_at,
+            agent: member.principal,
         };
         channel_deliveries::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
             .await?;
@@ -80,11 +81,12 @@ pub(super) async fn mint_delivery_tokens(
     })
 }
 
-/// Issues a persistent callback. The member's previous one is invalid from then on.
+/// Issues a persistent callback that ends with the key of `made_by`. The member's previous one is invalid from then on.
 pub(super) async fn mint_persistent_callback(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
     member_id: MemberId,
+    made_by: Option<AgentId>,
 ) -> std::result::Result<Secret, DbError> {
     channel_deliveries::expire_persistent_callback(&txn.tx, member_id, txn.now()).await?;
     let secret = random::new_secret("tok_");
@@ -94,6 +96,7 @@ pub(super) async fn mint_persistent_callback(
         member: member_id,
         turn: 0,
         expires_at: None,
+        agent: made_by,
     };
     channel_deliveries::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
         .await?;

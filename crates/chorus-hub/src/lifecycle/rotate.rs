@@ -3,7 +3,9 @@
 use super::list_member_ids;
 use super::owner::change_owner;
 use super::register::{RegistrationChange, card_json, market_json};
-use crate::store::{Agent, WriteTxn, principals, session_tokens};
+use crate::store::{
+    Agent, WriteTxn, channel_deliveries, connection_strings, principals, session_tokens,
+};
 use crate::{Principal, Result};
 use chorus_wire::ErrorCode;
 use chorus_wire::registration::RegistrationRequest;
@@ -49,9 +51,12 @@ pub(super) async fn update_agent(
     }
     after.key_hash = key_hash.or(before.key_hash);
     let mut member_ids = Vec::new();
-    // a rotation closes the streams that the old key opened, and revokes the tokens that could open more.
+    // a rotation closes the streams that the old key opened, and revokes what it made. A thief of the key keeps
+    // nothing.
     if after.key_hash != before.key_hash {
         session_tokens::revoke_session_tokens(&txn.tx, before.id).await?;
+        channel_deliveries::expire_agent_tokens(&txn.tx, before.id, txn.now()).await?;
+        connection_strings::revoke_connection_string(&txn.tx, before.id).await?;
         member_ids = list_member_ids(txn, before.id).await?;
     }
     principals::update_agent(&txn.tx, &after).await?;

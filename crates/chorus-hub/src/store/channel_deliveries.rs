@@ -1,6 +1,8 @@
 //! Pending channel deliveries of each member, and the callback and tool tokens issued with them (R-71, R-72, R-74).
 
-use super::{ChannelId, ColumnReader, DbConnection, DbError, FromRow, LogSeq, MemberId, SqlParam};
+use super::{
+    AgentId, ChannelId, ColumnReader, DbConnection, DbError, FromRow, LogSeq, MemberId, SqlParam,
+};
 use chorus_wire::time::UnixMicros;
 
 pub(crate) async fn enqueue_delivery(
@@ -124,11 +126,13 @@ pub(crate) struct ChannelToken {
     /// Agent-to-agent steps between a person's message and the delivery that carried the token (R-73).
     pub turn: i64,
     pub expires_at: Option<UnixMicros>,
+    /// The agent with whose key it ends (R-94).
+    pub agent: Option<AgentId>,
 }
 
 macro_rules! token_columns {
     () => {
-        "opens, channel, member, turn, expires_at"
+        "opens, channel, member, turn, expires_at, agent"
     };
 }
 
@@ -147,6 +151,7 @@ impl FromRow for ChannelToken {
             member: columns.id()?,
             turn: columns.int()?,
             expires_at: columns.maybe_int()?.map(UnixMicros),
+            agent: columns.maybe_id()?,
         })
     }
 }
@@ -156,8 +161,9 @@ pub(crate) async fn insert_channel_token(
     hash: &[u8; 32],
     token: &ChannelToken,
 ) -> Result<(), DbError> {
-    const SQL: &str = "insert into channel_tokens (hash, opens, channel, member, turn, expires_at)
-                       values ($1, $2, $3, $4, $5, $6)";
+    const SQL: &str =
+        "insert into channel_tokens (hash, opens, channel, member, turn, expires_at, agent)
+                       values ($1, $2, $3, $4, $5, $6, $7)";
     let params = [
         SqlParam::Bytes(hash),
         SqlParam::Text(token.purpose.as_str()),
@@ -165,6 +171,7 @@ pub(crate) async fn insert_channel_token(
         SqlParam::id(token.member),
         SqlParam::Int(token.turn),
         SqlParam::optional_int(token.expires_at.map(|at| at.0)),
+        SqlParam::optional_id(token.agent),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
@@ -194,6 +201,22 @@ pub(crate) async fn expire_persistent_callback(
     const SQL: &str =
         "update channel_tokens set expires_at = $2 where member = $1 and expires_at is null";
     tx.execute(SQL, &[SqlParam::id(member), SqlParam::Int(now.0)])
+        .await
+        .map(drop)
+}
+
+/// Expires every token of the agent now: those of its deliveries, and the persistent callbacks that it made (R-94). Those from
+/// before their maker was recorded end with the key of their member or, if it has none, of the channel's owner.
+pub(crate) async fn expire_agent_tokens(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    const SQL: &str = "update channel_tokens set expires_at = $2
+        where (expires_at is null or expires_at > $2) and (agent = $1
+           or member in (select id from channel_members where principal = $1)
+           or (agent is null and opens = 'standing' and channel in (select id from channels where owner = $1)))";
+    tx.execute(SQL, &[SqlParam::id(agent), SqlParam::Int(now.0)])
         .await
         .map(drop)
 }

@@ -1,6 +1,7 @@
 //! Agents: registration, keys, invites, the directory and removal.
 
 mod directory;
+mod ended_keys;
 mod invites;
 mod keys;
 mod operator_registration;
