@@ -33,7 +33,7 @@ pub(crate) struct ContextParts {
     pub delivery: Delivery,
     /// `None` for a hub without peers.
     pub cluster: Option<Arc<Cluster>>,
-    pub seal_key: SealKey,
+    pub seal_key: Arc<SealKey>,
 }
 
 /// A reference that does not keep the hub open, for handlers that the layers below hold.

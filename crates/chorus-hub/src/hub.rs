@@ -134,14 +134,15 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
     .await?;
     let store = Arc::new(store);
     let newest_seq = store.newest_seq().await.map_err(unreadable_store)?;
-    local_streams.init_from_store(store.trace_salt, newest_seq);
+    let seal_key = Arc::new(load_seal_key(&options, &store).await?);
+    local_streams.init_from_store(store.trace_salt, newest_seq, seal_key.clone());
     if let Some(cluster) = &cluster {
         cluster.init_from_store(&store, newest_seq);
     }
-    let seal_key = load_seal_key(&options, &store).await?;
     store.set_hub_settings(HubSettings {
         public_url: options.public_url.trim_end_matches('/').to_owned(),
         agent_turns: options.agent_turns,
+        seal_key: Some(seal_key.clone()),
     });
     let identity_peers = cluster.as_ref().map(|cluster| cluster.identity_peers());
     let identity = Arc::new(Identity::new(
@@ -150,7 +151,13 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
         identity_state,
         identity_peers,
     ));
-    let delivery = Delivery::new(&options, store.clone(), identity.clone(), live_streams);
+    let delivery = Delivery::new(
+        &options,
+        store.clone(),
+        identity.clone(),
+        live_streams,
+        seal_key.clone(),
+    );
     Ok(HubContext::new(ContextParts {
         options,
         store,

@@ -57,6 +57,12 @@ impl BusKey {
     }
 }
 
+impl std::fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SealKey")
+    }
+}
+
 impl SealKey {
     /// Reads the key file, or creates the default one in the data directory if the database has nothing sealed. A configured file
     /// must exist: a hub with a new key could not unseal what its peers have sealed.

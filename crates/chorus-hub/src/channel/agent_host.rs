@@ -2,6 +2,7 @@
 //! inbox.
 
 use crate::context::HubContext;
+use crate::delivery::sealed_delivery::seal_credentials;
 use crate::identity::hash_secret;
 use crate::store::{AgentId, EntryKind, NewLogEntry, SubjectId, connection_strings, principals};
 use crate::{Principal, Result, random};
@@ -96,7 +97,7 @@ impl HostedInbox {
     ) -> Result<()> {
         let secret_hash = self.secret_hash;
         let delivery_hash = hash_delivery_ids(delivery);
-        let body = Arc::<str>::from(join_lines(body));
+        let body = Arc::<str>::from(seal_credentials(hub.seal_key(), &join_lines(body))?);
         hub.store()
             .write(async move |txn| {
                 // Checked again inside the transaction: the secret may have been rotated since

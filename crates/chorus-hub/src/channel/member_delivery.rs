@@ -6,6 +6,7 @@ use super::{routing, tokens, webhook_signature};
 use crate::Result;
 use crate::context::{HubContext, WeakContext};
 use crate::delivery::outbox::{self, OutboxHandler, OutboxPost, PostOutcome, PostPurpose};
+use crate::delivery::sealed_delivery::seal_credentials;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
 use crate::store::{
@@ -77,6 +78,12 @@ async fn append_to_inbox(
     };
     let credentials = tokens::mint_delivery_tokens(txn, channel, member, sender.turn).await?;
     let body = render_delivery(channel, to_delivery_message(row), Vec::new(), credentials)?;
+    let seal_key = txn
+        .hub_settings()
+        .seal_key
+        .as_deref()
+        .ok_or_else(|| Error::internal("the store has no seal key"))?;
+    let body = seal_credentials(seal_key, &body)?;
     txn.append_entry(NewLogEntry {
         subject: agent.into(),
         subject_name: member.agent_id.clone().unwrap_or_default(),

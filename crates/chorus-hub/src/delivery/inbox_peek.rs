@@ -73,7 +73,7 @@ pub async fn peek_inbox(
     let events = page
         .entries
         .iter()
-        .map(|entry| parse_event(&render::render_event(entry, salt)))
+        .map(|entry| parse_event(&render::render_event(entry, salt, delivery.seal_key())))
         .collect::<Result<_>>()?;
     Ok(InboxPage {
         events,

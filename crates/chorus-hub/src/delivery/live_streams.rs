@@ -1,6 +1,7 @@
 //! Live streams: the open streams of each subject, and the registry of those on this hub.
 
 use super::{StreamQueue, render};
+use crate::seal::SealKey;
 use crate::store::{EntryPublisher, LogEntry, LogSeq, RowId, SubjectId};
 use crate::stream_end::StreamEnd;
 use chorus_wire::limits;
@@ -8,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Which entries a stream receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(crate) struct LocalStreams {
     draining: AtomicBool,
     /// The salt of this database's trace ids.
     trace_salt: AtomicI64,
+    /// Unseals the credentials of channel deliveries (D-105).
+    seal_key: OnceLock<Arc<SealKey>>,
 }
 
 impl LocalStreams {
@@ -71,11 +74,13 @@ impl LocalStreams {
             newest_seq: AtomicI64::new(0),
             draining: AtomicBool::new(false),
             trace_salt: AtomicI64::new(0),
+            seal_key: OnceLock::new(),
         }
     }
 
-    /// What is known once the store is open: its salt, and the sequence of its newest entry.
-    pub fn init_from_store(&self, salt: u32, newest_seq: LogSeq) {
+    /// What is known once the store is open: its salt, the sequence of its newest entry, and the key for what it has sealed.
+    pub fn init_from_store(&self, salt: u32, newest_seq: LogSeq, seal_key: Arc<SealKey>) {
+        let _ = self.seal_key.set(seal_key);
         self.trace_salt.store(salt.into(), Ordering::Relaxed);
         self.newest_seq.store(newest_seq.0, Ordering::SeqCst);
     }
@@ -114,16 +119,18 @@ impl EntryPublisher for LocalStreams {
 
     fn publish_entry(&self, entry: &LogEntry) -> bool {
         let salt = self.trace_salt.load(Ordering::Relaxed) as u32;
-        let accepted = match self.lock_shard(entry.subject).get(&entry.subject) {
-            Some(queues) => {
+        let shard = self.lock_shard(entry.subject);
+        let accepted = match (shard.get(&entry.subject), self.seal_key.get()) {
+            (Some(queues), Some(seal_key)) => {
                 // Serialised once and shared by all streams (invariant 11).
-                let event = render::render_event(entry, salt);
+                let event = render::render_event(entry, salt, seal_key);
                 queues.iter().fold(false, |taken, queue| {
                     queue.offer_event(entry.seq, &event) | taken
                 })
             }
-            None => false,
+            (Some(_) | None, Some(_) | None) => false,
         };
+        drop(shard);
         let activity_queues = self.lock_activity_queues();
         if !activity_queues.is_empty()
             && let Some(event) = render::render_activity_events(entry, salt, 0)

@@ -6,6 +6,7 @@ pub(crate) mod outbox;
 pub(crate) mod outbox_worker;
 pub mod outgoing;
 pub(crate) mod render;
+pub(crate) mod sealed_delivery;
 mod stream_feed;
 mod stream_queue;
 
@@ -20,6 +21,7 @@ pub use crate::stream_end::StreamEnd;
 
 use crate::clock::Clock;
 use crate::identity::Identity;
+use crate::seal::SealKey;
 use crate::settings::HubOptions;
 use crate::store::{LogSeq, Store};
 use crate::{Principal, Result};
@@ -38,6 +40,7 @@ struct DeliveryInner {
     clock: Clock,
     identity: Arc<Identity>,
     live_streams: Arc<dyn LiveStreams>,
+    seal_key: Arc<SealKey>,
     outgoing_client: OutgoingClient,
     outbox_worker: OutboxWorker,
 }
@@ -48,6 +51,7 @@ impl Delivery {
         store: Arc<Store>,
         identity: Arc<Identity>,
         live_streams: Arc<dyn LiveStreams>,
+        seal_key: Arc<SealKey>,
     ) -> Self {
         let outgoing_client = OutgoingClient::new(OutgoingPolicy {
             allow_private: options.allow_private_endpoints,
@@ -60,6 +64,7 @@ impl Delivery {
             clock: options.clock.clone(),
             identity,
             live_streams,
+            seal_key,
             outgoing_client,
             outbox_worker: OutboxWorker::new(options.webhook_timeout),
         }))
@@ -67,6 +72,10 @@ impl Delivery {
 
     fn store(&self) -> &Store {
         &self.0.store
+    }
+
+    fn seal_key(&self) -> &SealKey {
+        &self.0.seal_key
     }
 
     pub(crate) fn live_streams(&self) -> &dyn LiveStreams {

@@ -1,5 +1,7 @@
 //! Log entries as the events of streams: the same bytes live and replayed.
 
+use super::sealed_delivery::unseal_credentials;
+use crate::seal::SealKey;
 use crate::store::log::compute_trace_id;
 use crate::store::{DeliveryState, EntryKind, LogEntry, LogSeq};
 use bytes::Bytes;
@@ -7,7 +9,7 @@ use chorus_wire::{cursor::Cursor, reply::ActivityRow, sse};
 use serde_json::{Value, json};
 
 /// The event on a subject's stream.
-pub(crate) fn render_event(entry: &LogEntry, salt: u32) -> Bytes {
+pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> Bytes {
     let id = Some(Cursor::from_log_seq(entry.seq.to_u64()));
     match entry.kind {
         EntryKind::Message => {
@@ -30,12 +32,14 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32) -> Bytes {
             )
         }
         // the body as the service delivered it.
-        EntryKind::Channel | EntryKind::Job | EntryKind::JobResult => {
-            sse::format_event(entry.kind.as_str(), id, &entry.body)
+        EntryKind::Channel => {
+            let body = unseal_credentials(seal_key, &entry.body);
+            sse::format_event(entry.kind.as_str(), id, &body)
         }
-        EntryKind::Activity | EntryKind::CacheInvalidation => {
-            sse::format_event(entry.kind.as_str(), id, &entry.body)
-        }
+        EntryKind::Job
+        | EntryKind::JobResult
+        | EntryKind::Activity
+        | EntryKind::CacheInvalidation => sse::format_event(entry.kind.as_str(), id, &entry.body),
         EntryKind::ChannelMessage => sse::format_event("message", id, &render_line(entry)),
         EntryKind::ToolCall
         | EntryKind::ToolResult

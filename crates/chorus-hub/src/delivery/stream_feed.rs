@@ -277,9 +277,10 @@ impl LogFeed {
                     .map(|entry| entry.seq)
                     .collect();
                 self.queue_overflowed &= self.catching_up;
+                let seal_key = self.delivery.seal_key();
                 Ok(entries
                     .iter()
-                    .map(|entry| render::render_event(entry, salt))
+                    .map(|entry| render::render_event(entry, salt, seal_key))
                     .collect())
             }
             StreamTopic::Activity => {

@@ -5,7 +5,9 @@ use super::counters::CounterDeltas;
 use super::entry_publisher::EntryPublisher;
 use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry};
 use super::{DbConnection, DbError, LogSeq, SubjectId};
+use crate::seal::SealKey;
 use chorus_wire::time::UnixMicros;
+use std::sync::Arc;
 
 /// Settings of the hub that write requests need.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub(crate) struct HubSettings {
     pub public_url: String,
     /// the turn limit, i.e. agent-to-agent steps that may follow a person's message.
     pub agent_turns: u32,
+    /// Seals the credentials of channel deliveries (D-105); a store without a hub has none.
+    pub seal_key: Option<Arc<SealKey>>,
 }
 
 /// The group's transaction, as a write request sees it.
@@ -147,4 +151,5 @@ pub(super) struct TxnSnapshot {
 static EMPTY_SETTINGS: HubSettings = HubSettings {
     public_url: String::new(),
     agent_turns: 0,
+    seal_key: None,
 };

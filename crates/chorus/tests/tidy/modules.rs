@@ -44,6 +44,7 @@ const HUB: EdgeTable = &[
             "clock",
             "identity",
             "limits",
+            "seal",
             "settings",
             "store",
             "stream_end",

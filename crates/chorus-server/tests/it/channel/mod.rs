@@ -10,3 +10,4 @@ mod delivery_retries;
 mod members;
 mod messages;
 mod secrets;
+mod secrets_at_rest;
