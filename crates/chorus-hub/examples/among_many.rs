@@ -14,7 +14,7 @@ async fn agent(hub: &Hub, name: &str) -> Principal {
     let body = format!(r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3"}}}}"#);
     let request = RegistrationRequest::parse(body.as_bytes()).expect("a registration");
     let (_, registered) =
-        lifecycle::register_agent(&Principal::Anonymous, hub, hub.frames(), request)
+        lifecycle::register_agent(&Principal::Anonymous, hub, hub.frames(), request, None)
             .await
             .expect("a name that is free");
     let key = registered.api_key.expect("a new agent has a key");

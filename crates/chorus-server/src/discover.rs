@@ -32,7 +32,7 @@ enum DiscoverReply {
 ///
 /// Without a filter: all agents with their culture, languages and whether they are online. With `skill`, `min_reputation` or
 /// `max_cost`: a search of the market, the best agent first. A search answers its errors in the form of the market.
-#[utoipa::path(get, path = "/discover", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/discover", tag = "identity", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("format" = Option<String>, Query, pattern = "^envelope$", description = "`envelope` wraps the list in a reply with `data`. It has no effect on a search"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000. The default is 1000, and 100 in a search"),
         ("after" = Option<String>, Query, description = "Continue here: the `after` of the `Link` header, or `metadata.next`, of the page before; for the list also an agent_id"),

@@ -1,5 +1,6 @@
 //! Merges the routes of all modules into one router, with the middleware and the fallbacks.
 
+use crate::http::route_scopes::RouteScopes;
 use crate::http::{api_error::ApiError, app_state::AppState, front};
 use crate::{
     channel, console, discover, envelope, frame, identity, market, mcp, openapi, ops, pages,
@@ -12,7 +13,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub fn build_router(state: AppState) -> Router {
     let (router, api) = all_routes().split_for_parts();
-    // Set only here, so it is never set already.
+    // Set only here, so they are never set already.
+    let _ = state.route_scopes.set(RouteScopes::from_document(&api));
     let document = openapi::finish_document(api, &state.public_url);
     let _ = state.openapi_document.set(document.bytes);
     let _ = state.published_schemas.set(document.schemas);

@@ -51,6 +51,8 @@ error_catalogue! {
         Unauthorized "ERR_UNAUTHORIZED" 401 false "A valid key is required: Authorization: Bearer <api_key>.";
         Forbidden "ERR_FORBIDDEN" 403 false "This key may not do that.";
         SenderMismatch "ERR_SENDER_MISMATCH" 403 false "An agent's key sends only as that agent.";
+        Scope "ERR_SCOPE" 403 false "The key lacks the scope that this needs; the message names it.";
+        Quota "ERR_QUOTA" 403 false "This is beyond a quota; the message names it.";
         OwnerTaken "ERR_OWNER_TAKEN" 403 false "The owner_id belongs to another key.";
         InviteRequired "ERR_INVITE_REQUIRED" 403 false "This hub asks for a valid invite_code.";
         InviteRevoked "ERR_INVITE_REVOKED" 403 false "The invite code was revoked.";

@@ -1,6 +1,7 @@
 //! The wire types of every Chorus protocol with their parsers and limits. No I/O, no clock, no async.
 
 pub mod agent_card;
+pub mod agent_key;
 pub mod channel;
 pub mod contract;
 pub mod credits;

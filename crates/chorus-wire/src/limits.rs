@@ -51,6 +51,12 @@ pub const CARD_BYTES: usize = 8 * 1024;
 pub const CARD_LANGUAGES: usize = 64;
 /// Max characters of names, labels and owner ids: they are typed by people and shown on one line.
 pub const LABEL_CHARS: usize = 256;
+/// Max further keys of one agent: one for each place where it runs, with room. One more is 403 `ERR_QUOTA`.
+pub const KEYS_PER_AGENT: usize = 32;
+/// Max seconds for which a rotated key still works: a day, in which every place gets the new one.
+pub const KEY_OVERLAP_SECONDS: u64 = 86_400;
+/// Max lifetime in seconds of a key that ends: ten years. A longer one is meant to have no end.
+pub const KEY_LIFETIME_SECONDS: u64 = 10 * 365 * 86_400;
 /// Max characters of a URL: an endpoint, a link of a message or an avatar.
 pub const URL_CHARS: usize = 2_048;
 /// Max skills of one agent: a search ranks each of them on its own.

@@ -1,6 +1,7 @@
 //! The published JSON Schemas of every object that a client sends.
 
 use crate::agent_card::AgentCard;
+use crate::agent_key::{KeyRotation, NewAgentKey};
 use crate::channel::callback_event::{CALLBACK_EVENT, CALLBACK_EVENTS, callback_event_schema};
 use crate::channel::channels::{ChannelChange, ChannelPost, MemberInvitation, NewChannel};
 use crate::channel::delivery::DeliveryBody;
@@ -27,6 +28,8 @@ const PUBLISHED: &[&ObjectShape] = &[
     RegistrationBody::SHAPE,
     OperatorRegistration::SHAPE,
     NewInvite::SHAPE,
+    NewAgentKey::SHAPE,
+    KeyRotation::SHAPE,
     SUBMISSION_SHAPE,
     NewOrganisation::SHAPE,
     NewOrganisationMember::SHAPE,

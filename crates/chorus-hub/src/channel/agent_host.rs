@@ -3,8 +3,8 @@
 
 use crate::context::HubContext;
 use crate::delivery::sealed_delivery::seal_credentials;
-use crate::identity::hash_secret;
-use crate::store::{AgentId, EntryKind, NewLogEntry, SubjectId, connection_strings, principals};
+use crate::identity::{hash_secret, require_live_key};
+use crate::store::{AgentId, EntryKind, NewLogEntry, SubjectId, connection_strings};
 use crate::{Principal, Result, random};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
 use chorus_wire::channel::delivery::ChannelDelivery;
@@ -19,18 +19,21 @@ pub async fn create_connection_string(
     hub: &HubContext,
     public_url: &str,
 ) -> Result<ConnectionCreated> {
-    let id = principal.require_agent()?.id;
+    let caller = principal.require_caller()?.clone();
     let secret = random::new_secret("sk_");
     let secret_hash = hash_secret(secret.expose());
     hub.store()
         .write(async move |txn| {
-            principals::find_agent(&txn.tx, id)
-                .await?
-                .ok_or(ErrorCode::Unauthorized)?;
-            Ok(
-                connection_strings::set_connection_string(&txn.tx, id, &secret_hash, txn.now())
-                    .await?,
+            require_live_key(txn, &caller).await?;
+            connection_strings::set_connection_string(
+                &txn.tx,
+                caller.id,
+                &secret_hash,
+                caller.key.id.as_deref(),
+                txn.now(),
             )
+            .await?;
+            Ok(())
         })
         .await?;
     let url = format!(
@@ -70,10 +73,11 @@ impl HostedInbox {
     /// the same answer after the same look-up.
     pub async fn find(hub: &HubContext, secret: &Secret) -> Result<Self> {
         let secret_hash = hash_secret(secret.expose());
+        let now = hub.clock().now();
         let agent = hub
             .store()
             .read(async move |tx| {
-                Ok(connection_strings::find_agent_by_hash(tx, &secret_hash).await?)
+                Ok(connection_strings::find_agent_by_hash(tx, &secret_hash, now).await?)
             })
             .await?;
         Ok(Self {
@@ -102,9 +106,10 @@ impl HostedInbox {
             .write(async move |txn| {
                 // Checked again inside the transaction: the secret may have been rotated since
                 // (CHN-04).
-                let agent = connection_strings::find_agent_by_hash(&txn.tx, &secret_hash)
-                    .await?
-                    .ok_or(ErrorCode::NotFound)?;
+                let agent =
+                    connection_strings::find_agent_by_hash(&txn.tx, &secret_hash, txn.now())
+                        .await?
+                        .ok_or(ErrorCode::NotFound)?;
                 if connection_strings::record_first_delivery(
                     &txn.tx,
                     agent,

@@ -6,7 +6,7 @@ use super::tokens::{self, TokenActor};
 use super::{manage, routing};
 use crate::context::HubContext;
 use crate::identity::rate_limit::CallerId;
-use crate::identity::{IdempotencyKey, hash_secret};
+use crate::identity::{IdempotencyKey, hash_secret, require_live_key};
 use crate::store::idempotency::{self, KeyUse};
 use crate::store::{MemberId, WriteTxn, channels};
 use crate::{Principal, Result};
@@ -162,8 +162,11 @@ pub async fn create_persistent_callback(
                     "the owner speaks with its key, not by a callback",
                 ));
             }
-            let made_by = principal.require_agent().map(|agent| agent.id).ok();
-            Ok(tokens::mint_persistent_callback(txn, &actor.channel, member.id, made_by).await?)
+            let caller = principal.require_caller().ok();
+            if let Some(caller) = caller {
+                require_live_key(txn, caller).await?;
+            }
+            Ok(tokens::mint_persistent_callback(txn, &actor.channel, member.id, caller).await?)
         })
         .await?;
     Ok(PersistentCallback { callback })

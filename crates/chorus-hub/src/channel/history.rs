@@ -102,11 +102,16 @@ pub async fn open_channel_stream(
         "timestamp": hub.clock().now(),
     });
     let member = actor.member.as_ref().map(|member| member.id);
+    let key_hash = principal
+        .require_caller()
+        .map(|caller| caller.key.hash)
+        .ok();
     let since = since.map(|cursor| LogSeq::from_client(cursor.seq));
     let feed = open_channel_feed(
         hub.delivery(),
         actor.channel.id,
         member,
+        key_hash,
         since,
         &connected.to_string(),
     )

@@ -118,7 +118,7 @@ pub async fn create_channel(
 ) -> Result<Channel> {
     let owner = match principal {
         Principal::Anonymous => return Err(ErrorCode::Unauthorized.into()),
-        Principal::Agent(agent) => Some(agent.clone()),
+        Principal::Agent(caller) => Some(caller.agent.clone()),
         Principal::Operator(_) => None,
     };
     let channel = hub

@@ -2,11 +2,11 @@
 //!
 
 use crate::context::HubContext;
-use crate::identity::hash_secret;
 use crate::identity::rate_limit::CallerId;
+use crate::identity::{AgentCaller, hash_secret};
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
-use crate::store::{AgentId, DbConnection, DbError, MemberId, WriteTxn};
+use crate::store::{DbConnection, DbError, MemberId, WriteTxn};
 use crate::{Result, random};
 use chorus_wire::channel::delivery::ChannelMcp;
 use chorus_wire::{ErrorCode, limits, secret::Secret};
@@ -64,6 +64,7 @@ pub(super) async fn mint_delivery_tokens(
             turn: i64::from(turn),
             expires_at,
             agent: member.principal,
+            made_with: None,
         };
         channel_deliveries::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
             .await?;
@@ -81,12 +82,12 @@ pub(super) async fn mint_delivery_tokens(
     })
 }
 
-/// Issues a persistent callback that ends with the key of `made_by`. The member's previous one is invalid from then on.
+/// Issues a persistent callback that ends with the key of the agent that asked for it. The member's previous one is invalid from then on.
 pub(super) async fn mint_persistent_callback(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
     member_id: MemberId,
-    made_by: Option<AgentId>,
+    made_by: Option<&AgentCaller>,
 ) -> std::result::Result<Secret, DbError> {
     channel_deliveries::expire_persistent_callback(&txn.tx, member_id, txn.now()).await?;
     let secret = random::new_secret("tok_");
@@ -96,7 +97,10 @@ pub(super) async fn mint_persistent_callback(
         member: member_id,
         turn: 0,
         expires_at: None,
-        agent: made_by,
+        agent: made_by.map(|caller| caller.id),
+        made_with: made_by
+            .and_then(|caller| caller.key.id.as_deref())
+            .map(str::to_owned),
     };
     channel_deliveries::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
         .await?;

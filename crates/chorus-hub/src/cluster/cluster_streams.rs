@@ -40,6 +40,11 @@ impl ClusterStreams {
         {
             self.local_streams.end_streams(subject, reason);
         }
+        for ended in invalidation.iter().flat_map(|known| &known.ended_keys) {
+            for subject in &ended.subjects {
+                self.end_key_streams(*subject, &ended.hash, StreamEnd::KeyRotated);
+            }
+        }
     }
 }
 
@@ -104,6 +109,11 @@ impl LiveStreams for ClusterStreams {
 
     fn end_streams(&self, subject: SubjectId, reason: StreamEnd) {
         self.local_streams.end_streams(subject, reason);
+    }
+
+    fn end_key_streams(&self, subject: SubjectId, key_hash: &[u8; 32], reason: StreamEnd) {
+        self.local_streams
+            .end_key_streams(subject, key_hash, reason);
     }
 
     fn drain_streams(&self) {

@@ -36,6 +36,8 @@ pub(crate) trait LiveStreams: EntryPublisher {
     fn stream_count(&self) -> usize;
     /// Ends every stream of the subject on this hub: its key was rotated, or it is unregistered.
     fn end_streams(&self, subject: SubjectId, reason: StreamEnd);
+    /// Ends the streams of the subject on this hub that this key opened.
+    fn end_key_streams(&self, subject: SubjectId, key_hash: &[u8; 32], reason: StreamEnd);
     /// Ends every stream and refuses new ones.
     fn drain_streams(&self);
     fn is_draining(&self) -> bool;
@@ -218,6 +220,15 @@ impl LiveStreams for LocalStreams {
             .get(&subject)
             .into_iter()
             .flatten()
+            .for_each(|queue| queue.end_stream(reason));
+    }
+
+    fn end_key_streams(&self, subject: SubjectId, key_hash: &[u8; 32], reason: StreamEnd) {
+        self.lock_shard(subject)
+            .get(&subject)
+            .into_iter()
+            .flatten()
+            .filter(|queue| queue.is_opened_by(key_hash))
             .for_each(|queue| queue.end_stream(reason));
     }
 

@@ -102,7 +102,7 @@ pub async fn open_inbox(
     delivery: &Delivery,
     since: Option<Cursor>,
 ) -> Result<StreamFeed> {
-    let agent = principal.require_agent()?;
+    let agent = principal.require_caller()?;
     let connected = serde_json::json!({
         "agent_id": &*agent.agent_id,
         "timestamp": delivery.0.clock.now(),
@@ -110,6 +110,7 @@ pub async fn open_inbox(
     let feed = open_log_feed(
         delivery,
         StreamTopic::Subject(agent.id.into()),
+        Some(agent.key.hash),
         since.map(|cursor| LogSeq::from_client(cursor.seq)),
         &connected.to_string(),
     )

@@ -96,7 +96,8 @@ pub(crate) async fn open_activity_feed(
 ) -> Result<StreamFeed> {
     // The entry of this id may have a second row after it.
     let since_seq = since.map(|id| render::seq_of_activity(id).previous().max(LogSeq::START));
-    let mut feed = open_log_feed(delivery, StreamTopic::Activity, since_seq, connected).await?;
+    let mut feed =
+        open_log_feed(delivery, StreamTopic::Activity, None, since_seq, connected).await?;
     if let FeedKind::Log(log_feed) = &mut feed.0 {
         log_feed.last_activity_id = since.unwrap_or(0);
     }
@@ -108,12 +109,14 @@ pub(crate) async fn open_channel_feed(
     delivery: &Delivery,
     channel_id: ChannelId,
     member_id: Option<MemberId>,
+    key_hash: Option<[u8; 32]>,
     since: Option<LogSeq>,
     connected: &str,
 ) -> Result<StreamFeed> {
     let mut feed = open_log_feed(
         delivery,
         StreamTopic::Channel(channel_id.into()),
+        key_hash,
         since,
         connected,
     )
@@ -129,17 +132,18 @@ pub(crate) async fn open_channel_feed(
     Ok(feed)
 }
 
-/// Opens a stream of `topic`; `connected` is the data of its first event.
+/// Opens a stream of `topic`, which ends with the key that opens it; `connected` is the data of its first event.
 pub(crate) async fn open_log_feed(
     delivery: &Delivery,
     topic: StreamTopic,
+    key_hash: Option<[u8; 32]>,
     since: Option<LogSeq>,
     connected: &str,
 ) -> Result<StreamFeed> {
     if delivery.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
-    let queue = Arc::<StreamQueue>::default();
+    let queue = Arc::new(StreamQueue::new(key_hash));
     let mut newest = delivery
         .live_streams()
         .subscribe(topic, queue.clone())

@@ -31,7 +31,11 @@ struct QueueState {
 }
 
 #[derive(Default)]
-pub(crate) struct StreamQueue(Mutex<QueueState>);
+pub(crate) struct StreamQueue {
+    state: Mutex<QueueState>,
+    /// The hash of the key that opened the stream; `None` for an operator.
+    key_hash: Option<[u8; 32]>,
+}
 
 impl QueueState {
     fn is_stalled(&self) -> bool {
@@ -45,8 +49,19 @@ impl QueueState {
 }
 
 impl StreamQueue {
+    pub fn new(key_hash: Option<[u8; 32]>) -> Self {
+        Self {
+            key_hash,
+            ..Self::default()
+        }
+    }
+
+    pub fn is_opened_by(&self, key_hash: &[u8; 32]) -> bool {
+        self.key_hash.as_ref() == Some(key_hash)
+    }
+
     fn lock_state(&self) -> MutexGuard<'_, QueueState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether an event that is offered now would be a delivery.

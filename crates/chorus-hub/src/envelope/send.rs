@@ -123,7 +123,7 @@ async fn resolve_sender(
     match principal {
         Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(agent) if *agent.agent_id == *envelope.sender_id().as_str() => {
-            Ok(agent.clone())
+            Ok(agent.agent.clone())
         }
         Principal::Agent(_) => Err(ErrorCode::SenderMismatch.into()),
         Principal::Operator(_) => {

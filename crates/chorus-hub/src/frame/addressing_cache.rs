@@ -254,9 +254,10 @@ mod tests {
             r#"{{"agent_id":"{name}@chorus","agent_card":{{"card_version":"0.3","user_culture":"en"}}}}"#
         );
         let request = RegistrationRequest::parse(body.as_bytes()).unwrap();
-        let (_, registered) = register_agent(&Principal::Anonymous, hub, hub.frames(), request)
-            .await
-            .unwrap();
+        let (_, registered) =
+            register_agent(&Principal::Anonymous, hub, hub.frames(), request, None)
+                .await
+                .unwrap();
         authenticate(
             hub.identity(),
             registered

@@ -3,6 +3,7 @@
 use super::{WeakFrames, replicate};
 use crate::cluster::{FrameHandler, FrameQuery};
 use crate::store::{AgentId, CacheInvalidation};
+use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -48,6 +49,11 @@ impl FrameHandler for WeakFrames {
         frames.addressing_cache().apply_invalidation(invalidation);
         for (subject, reason) in invalidation.ended_streams() {
             frames.end_streams(subject.as_agent(), reason);
+        }
+        for ended in &invalidation.ended_keys {
+            for subject in &ended.subjects {
+                frames.end_key_streams(subject.as_agent(), &ended.hash, StreamEnd::KeyRotated);
+            }
         }
     }
 }

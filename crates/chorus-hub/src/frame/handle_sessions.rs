@@ -229,6 +229,22 @@ impl HandleSessions {
     }
 
     /// Ends every session; with `clear` the frames are dropped too.
+    /// Ends the sessions that this key opened.
+    pub fn end_key_sessions(&self, key_hash: &[u8; 32], reason: StreamEnd, now: Duration) {
+        let sessions: Vec<Arc<FrameSession>> = self
+            .write_state()
+            .sessions
+            .iter()
+            .filter(|session| session.key_hash.as_ref() == Some(key_hash))
+            .cloned()
+            .collect();
+        for session in sessions {
+            let _ = session.stream_end.set(reason);
+            self.remove_session(&session, now);
+            session.take_waker().into_iter().for_each(Waker::wake);
+        }
+    }
+
     pub fn end_sessions(&self, reason: StreamEnd, clear: bool, now: Duration) {
         let mut state = self.write_state();
         if clear {

@@ -109,6 +109,17 @@ impl Frames {
             .end_sessions(principal, reason, self.monotonic_now());
     }
 
+    /// Ends the sessions of this principal on this hub that a key opened.
+    pub(crate) fn end_key_streams(
+        &self,
+        principal: AgentId,
+        key_hash: &[u8; 32],
+        reason: StreamEnd,
+    ) {
+        self.registry()
+            .end_key_sessions(principal, key_hash, reason, self.monotonic_now());
+    }
+
     /// These organisations were changed or deleted; called after the commit.
     pub(crate) fn invalidate_orgs(&self, orgs: impl IntoIterator<Item = Handle>) {
         self.addressing_cache()

@@ -7,11 +7,11 @@ use super::session::FrameSession;
 use super::submit::tool_class;
 use super::subscription::FrameSubscription;
 use crate::delivery::StreamFeed;
-use crate::identity::{self, Agent};
+use crate::identity::{Agent, AgentCaller};
 use crate::{Principal, random};
 use chorus_wire::cursor::ResumePoint;
 use chorus_wire::frame::{FrameCode, FrameError, FrameFilter, ScopeIdent};
-use chorus_wire::identity::{AgentName, Handle};
+use chorus_wire::identity::Handle;
 use chorus_wire::{Error, ErrorCode, limits};
 use serde::Serialize;
 
@@ -64,9 +64,10 @@ pub async fn open_stream(
     frames: &Frames,
     request: FrameStreamRequest,
 ) -> Result<StreamFeed, FrameError> {
-    let agent = principal.require_agent()?;
+    let agent = principal.require_caller()?;
     let handle = require_own_handle(agent, &request.handle)?;
-    let session = build_session(frames, agent, &request)?;
+    let mut session = build_session(frames, agent, &request)?;
+    session.key_hash = Some(agent.key.hash);
     let connected = ConnectedEvent {
         handle: &handle,
         instrument: &session.instrument,
@@ -109,7 +110,7 @@ pub async fn open_stream(
     // The hub may have begun to stop, or the key may have been revoked, between the checks and joining. From here on both find
     // this stream.
     check_not_stopping()?;
-    check_still_registered(frames, agent, &handle).await?;
+    check_current_key(frames, agent).await?;
     frames
         .context()
         .live_streams()
@@ -135,19 +136,10 @@ fn require_own_handle(agent: &Agent, text: &str) -> Result<Handle, FrameError> {
     }
 }
 
-async fn check_still_registered(
-    frames: &Frames,
-    agent: &Agent,
-    handle: &Handle,
-) -> Result<(), FrameError> {
-    match identity::find_agent(
-        frames.context().identity(),
-        &AgentName::Handle(handle.clone()),
-    )
-    .await?
-    {
-        Some(current) if current.id == agent.id && current.key_hash == agent.key_hash => Ok(()),
-        Some(_) | None => Err(Error::from(ErrorCode::Unauthorized).into()),
+async fn check_current_key(frames: &Frames, agent: &AgentCaller) -> Result<(), FrameError> {
+    match frames.context().identity().is_current_key(agent).await? {
+        true => Ok(()),
+        false => Err(Error::from(ErrorCode::Unauthorized).into()),
     }
 }
 

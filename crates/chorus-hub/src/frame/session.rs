@@ -18,6 +18,8 @@ pub(super) struct FrameSession {
     pub tool: ScopeIdent,
     pub filter: FrameFilter,
     pub opened_at: UnixMicros,
+    /// The hash of the key that opened it; it ends with the key.
+    pub key_hash: Option<[u8; 32]>,
     pub stream_end: OnceLock<StreamEnd>,
     /// Frames that it had not read were dropped, and it has not got the gap event yet.
     pub has_gap: AtomicBool,
@@ -43,6 +45,7 @@ impl FrameSession {
             tool,
             filter,
             opened_at,
+            key_hash: None,
             stream_end: OnceLock::new(),
             has_gap: AtomicBool::new(false),
             cursor: AtomicU64::new(0),

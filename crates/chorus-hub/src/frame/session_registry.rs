@@ -235,6 +235,21 @@ impl SessionRegistry {
         }
     }
 
+    pub fn end_key_sessions(
+        &self,
+        principal: AgentId,
+        key_hash: &[u8; 32],
+        reason: StreamEnd,
+        now: Duration,
+    ) {
+        let found = write_shard(self.shard_for(principal))
+            .get(&principal)
+            .cloned();
+        if let Some(handle_sessions) = found {
+            handle_sessions.end_key_sessions(key_hash, reason, now);
+        }
+    }
+
     pub fn drain_sessions(&self, now: Duration) {
         for shard in &self.shards {
             let handles: Vec<Arc<HandleSessions>> = write_shard(shard).values().cloned().collect();

@@ -1,8 +1,13 @@
 //! The key cache: from a key to a principal and from a name to an agent, cached until a commit changes them.
 
-use super::{Identity, Principal};
+use super::agent_caller::{CallerKey, DAY_MICROS};
+use super::{AgentCaller, Identity, Principal};
 use crate::Result;
-use crate::store::{Agent, CacheInvalidation, Store, principals, session_tokens};
+use crate::store::{
+    Agent, CacheInvalidation, DbConnection, DbError, EndedKey, IdempotencyKey, Store, agent_keys,
+    key_rotations, principals, session_tokens,
+};
+use chorus_wire::time::UnixMicros;
 use chorus_wire::{Error, ErrorCode, secret::Secret};
 use quick_cache::{Weighter, sync::Cache};
 use sha2::{Digest, Sha256};
@@ -18,6 +23,12 @@ const AGENTS_EXPECTED: usize = 100_000;
 /// Weighs a cached agent by its memory.
 #[derive(Clone)]
 struct AgentWeighter;
+
+impl<K: CacheKey> Weighter<K, AgentCaller> for AgentWeighter {
+    fn weight(&self, key: &K, caller: &AgentCaller) -> u64 {
+        self.weight(key, &caller.agent) + size_of::<CallerKey>() as u64
+    }
+}
 
 impl<K: CacheKey> Weighter<K, Arc<Agent>> for AgentWeighter {
     fn weight(&self, key: &K, agent: &Arc<Agent>) -> u64 {
@@ -60,7 +71,7 @@ pub(crate) fn hash_secret(secret: &str) -> [u8; 32] {
 /// Agents by key and by name. An entry is removed after the commit that changes it. A look-up that started before loses its
 /// placeholder then and is not cached, so that no stale entry stays.
 pub(crate) struct KeyCache {
-    agents_by_key: Cache<[u8; 32], Arc<Agent>, AgentWeighter>,
+    agents_by_key: Cache<[u8; 32], AgentCaller, AgentWeighter>,
     agents_by_name: Cache<String, Arc<Agent>, AgentWeighter>,
     operator_hashes: Vec<[u8; 32]>,
 }
@@ -91,27 +102,39 @@ impl KeyCache {
         })
     }
 
-    async fn find_by_key(&self, store: &Store, key_hash: [u8; 32]) -> Result<Option<Arc<Agent>>> {
+    /// The agent whose key this is, if the key is valid now. Finding the key that a rotation made counts as its first use.
+    pub async fn find_by_key(
+        &self,
+        store: &Store,
+        key_hash: [u8; 32],
+        now: UnixMicros,
+    ) -> Result<Option<AgentCaller>> {
         self.clear_if_stale(store);
+        let is_live = |caller: &AgentCaller| !caller.key.is_expired(now);
         let guard = match self.agents_by_key.get_value_or_guard_async(&key_hash).await {
-            Ok(agent) => return Ok(Some(agent)),
+            Ok(caller) => return Ok(Some(caller).filter(is_live)),
             Err(guard) => guard,
         };
-        let found = store
-            .read(async move |tx| Ok(principals::find_agent_by_key_hash(tx, &key_hash).await?))
-            .await?;
-        // The index compares by equality; this comparison takes the same time wherever two hashes differ.
-        let found = found
-            .filter(|agent| {
-                agent
-                    .key_hash
-                    .is_some_and(|known| bool::from(known.ct_eq(&key_hash)))
+        let (mut found, is_unused) = store
+            .read(async move |tx| {
+                let found = find_caller(tx, &key_hash).await?;
+                Ok((found, key_rotations::is_unused_key(tx, &key_hash).await?))
             })
-            .map(Arc::new);
-        if let Some(agent) = &found {
-            let _ = guard.insert(agent.clone());
+            .await?;
+        if is_unused {
+            found = store
+                .write(async move |txn| {
+                    key_rotations::confirm_rotation(&txn.tx, &key_hash).await?;
+                    Ok(find_caller(&txn.tx, &key_hash).await?)
+                })
+                .await?;
         }
-        Ok(found)
+        // The index compares by equality; this comparison takes the same time wherever two hashes differ.
+        let found = found.filter(|caller| bool::from(caller.key.hash.ct_eq(&key_hash)));
+        if let Some(caller) = &found {
+            let _ = guard.insert(caller.clone());
+        }
+        Ok(found.filter(is_live))
     }
 
     pub async fn find_by_name(&self, store: &Store, name: String) -> Result<Option<Arc<Agent>>> {
@@ -133,17 +156,6 @@ impl KeyCache {
     /// Whether a look-up of this key costs nothing.
     fn is_cached(&self, key_hash: &[u8; 32]) -> bool {
         self.operator_fingerprint(key_hash).is_some() || self.agents_by_key.peek(key_hash).is_some()
-    }
-
-    /// Whether the key with which this agent authenticated is still its key.
-    pub async fn is_current_key(&self, store: &Store, agent: &Agent) -> Result<bool> {
-        let Some(key_hash) = agent.key_hash else {
-            return Ok(false);
-        };
-        Ok(self
-            .find_by_key(store, key_hash)
-            .await?
-            .is_some_and(|known| known.id == agent.id))
     }
 
     /// D-81: a hub that has not read the log for too long may have missed invalidations.
@@ -175,11 +187,40 @@ impl KeyCache {
             .keys
             .iter()
             .for_each(|hash| drop(self.agents_by_key.remove(hash)));
+        self.forget_keys(&invalidation.ended_keys);
         invalidation
             .names
             .iter()
             .for_each(|name| drop(self.agents_by_name.remove(name)));
     }
+
+    /// These keys have ended.
+    pub fn forget_keys(&self, ended_keys: &[EndedKey]) {
+        ended_keys
+            .iter()
+            .for_each(|ended| drop(self.agents_by_key.remove(&ended.hash)));
+    }
+}
+
+/// Looks a key up among those of registrations, then among further keys.
+async fn find_caller(
+    tx: &DbConnection<'_>,
+    key_hash: &[u8; 32],
+) -> std::result::Result<Option<AgentCaller>, DbError> {
+    if let Some(agent) = principals::find_agent_by_key_hash(tx, key_hash).await? {
+        return Ok(agent.key_hash.map(|hash| AgentCaller {
+            key: CallerKey::of_registration(hash),
+            agent: Arc::new(agent),
+        }));
+    }
+    let Some(row) = agent_keys::find_key_by_hash(tx, key_hash).await? else {
+        return Ok(None);
+    };
+    let agent = principals::find_agent(tx, row.agent).await?;
+    Ok(agent.map(|agent| AgentCaller {
+        key: CallerKey::from(&row),
+        agent: Arc::new(agent),
+    }))
 }
 
 /// Whether authenticating this key needs the store: only then does a guessed key cost a query.
@@ -204,14 +245,55 @@ pub async fn authenticate(identity: &Identity, key: Option<&str>) -> Result<Prin
     if !is_agent_key(key) {
         return Err(ErrorCode::Unauthorized.into());
     }
-    let agent = identity
+    let now = identity.clock.now();
+    let caller = identity
         .key_cache()
-        .find_by_key(&identity.store, key_hash)
+        .find_by_key(&identity.store, key_hash, now)
         .await?
         .ok_or(ErrorCode::Unauthorized)?;
+    record_key_use(identity, &caller.key, now).await;
     // an agent that authenticates is online.
-    identity.record_agent_seen_everywhere(agent.id).await;
-    Ok(Principal::Agent(agent))
+    identity.record_agent_seen_everywhere(caller.id).await;
+    Ok(Principal::Agent(caller))
+}
+
+/// Stores the day of a further key's last use, once a day. The request does not depend on it.
+async fn record_key_use(identity: &Identity, key: &CallerKey, now: UnixMicros) {
+    let day = now.0.div_euclid(DAY_MICROS);
+    let Some(id) = key.note_use(day) else { return };
+    let recorded = identity
+        .store
+        .write(async move |txn| Ok(agent_keys::record_use(&txn.tx, &id, day).await?))
+        .await;
+    if let Err(error) = recorded {
+        tracing::warn!(%error, cause = error.cause, "the use of a key was not recorded");
+    }
+}
+
+/// The agent whose key was replaced by this request before: the client may not have got the answer, and repeats it.
+/// The principal is good for that repetition only, which checks it again.
+pub async fn authenticate_replaced_key(
+    identity: &Identity,
+    key: &str,
+    request: &IdempotencyKey,
+) -> Result<Principal> {
+    let key_hash = hash_secret(key);
+    let request_key = request.key.clone();
+    let agent = identity
+        .store
+        .read(async move |tx| {
+            let rotation = key_rotations::find_rotation_asked_by(tx, &key_hash).await?;
+            match rotation.filter(|rotation| rotation.request.key == request_key) {
+                Some(rotation) => Ok(principals::find_agent(tx, rotation.agent).await?),
+                None => Ok(None),
+            }
+        })
+        .await?
+        .ok_or(ErrorCode::Unauthorized)?;
+    Ok(Principal::Agent(AgentCaller {
+        agent: Arc::new(agent),
+        key: CallerKey::of_registration(key_hash),
+    }))
 }
 
 /// Redeems a single-use `cs_` token.
@@ -226,19 +308,34 @@ pub async fn authenticate_session(identity: &Identity, token: &str) -> Result<Pr
         return Err(token_refused());
     }
     let token_hash = hash_secret(token);
-    let agent = identity
+    let caller = identity
         .store
         .write(async move |txn| {
             let now = txn.now();
-            match session_tokens::redeem_session_token(&txn.tx, &token_hash, now).await? {
-                Some(id) => Ok(principals::find_agent(&txn.tx, id).await?),
-                None => Ok(None),
-            }
+            let Some(token) =
+                session_tokens::redeem_session_token(&txn.tx, &token_hash, now).await?
+            else {
+                return Ok(None);
+            };
+            let agent = principals::find_agent(&txn.tx, token.principal).await?;
+            // the token has the scopes of its key, and ends with it.
+            let key = match (&token.made_with, &agent) {
+                (Some(id), _) => agent_keys::find_key(&txn.tx, id)
+                    .await?
+                    .map(|row| CallerKey::from(&row)),
+                (None, Some(agent)) => agent.key_hash.map(CallerKey::of_registration),
+                (None, None) => None,
+            };
+            let agent = agent.map(Arc::new);
+            let caller = agent
+                .zip(key)
+                .map(|(agent, key)| AgentCaller { agent, key });
+            Ok(caller.filter(|caller| !caller.key.is_expired(now)))
         })
         .await?;
-    let agent = agent.ok_or_else(token_refused)?;
-    identity.record_agent_seen_everywhere(agent.id).await;
-    Ok(Principal::Agent(Arc::new(agent)))
+    let caller = caller.ok_or_else(token_refused)?;
+    identity.record_agent_seen_everywhere(caller.id).await;
+    Ok(Principal::Agent(caller))
 }
 
 #[cfg(test)]
@@ -267,7 +364,11 @@ mod tests {
                 key_hash: Some(key_hash),
                 registered_at: UnixMicros(0),
             });
-            cache.agents_by_key.insert(key_hash, agent.clone());
+            let caller = AgentCaller {
+                agent: agent.clone(),
+                key: CallerKey::of_registration(key_hash),
+            };
+            cache.agents_by_key.insert(key_hash, caller);
             cache
                 .agents_by_name
                 .insert(agent.agent_id.to_string(), agent);

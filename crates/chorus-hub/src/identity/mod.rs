@@ -1,5 +1,6 @@
 //! Identity: principals, their keys and names, sessions, invites, rate budgets and presence.
 
+mod agent_caller;
 pub mod invites;
 mod key_cache;
 mod presence;
@@ -7,8 +8,10 @@ mod principal;
 pub mod rate_limit;
 mod session_token;
 
+pub use agent_caller::AgentCaller;
+pub(crate) use agent_caller::{CallerKey, DAY_MICROS, require_live_key};
 pub(crate) use key_cache::{KeyCache, hash_secret};
-pub use key_cache::{authenticate, authenticate_session, needs_lookup};
+pub use key_cache::{authenticate, authenticate_replaced_key, authenticate_session, needs_lookup};
 pub(crate) use presence::{AgentPresence, PresenceAnnouncer};
 pub use principal::Principal;
 pub use session_token::create_session_token;
@@ -18,7 +21,7 @@ pub use crate::store::{Agent, IdempotencyKey};
 use crate::Result;
 use crate::clock::Clock;
 use crate::settings::HubOptions;
-use crate::store::{CacheInvalidation, Store};
+use crate::store::Store;
 use chorus_wire::identity::AgentName;
 use rate_limit::{BudgetAuthority, RateBudgets};
 use std::sync::Arc;
@@ -81,15 +84,13 @@ impl Identity {
         &self.state.rate_budgets
     }
 
-    /// Whether the key with which this agent authenticated is still its key.
-    pub(crate) async fn is_current_key(&self, agent: &Agent) -> Result<bool> {
-        self.key_cache().is_current_key(&self.store, agent).await
-    }
-
-    /// The agent was changed or unregistered: its cached keys and names are no longer valid.
-    pub(crate) fn invalidate_agent(&self, agent: &Agent) {
-        self.key_cache()
-            .invalidate(&CacheInvalidation::for_agent(agent, &self.host_name));
+    /// Whether the key with which this agent authenticated is still valid.
+    pub(crate) async fn is_current_key(&self, caller: &AgentCaller) -> Result<bool> {
+        let found = self
+            .key_cache()
+            .find_by_key(&self.store, caller.key.hash, self.clock.now())
+            .await?;
+        Ok(found.is_some_and(|known| known.id == caller.id))
     }
 }
 

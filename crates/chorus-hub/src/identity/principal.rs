@@ -1,5 +1,6 @@
 //! The party on whose behalf a request acts.
 
+use super::AgentCaller;
 use crate::Result;
 use crate::store::Agent;
 use chorus_wire::{Error, ErrorCode};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 pub enum Principal {
     /// A client without a credential.
     Anonymous,
-    Agent(Arc<Agent>),
+    Agent(AgentCaller),
     /// The holder of an operator key; the fingerprint tells one key from another.
     Operator(u64),
 }
@@ -18,8 +19,13 @@ pub enum Principal {
 impl Principal {
     /// The agent that makes the request; every other principal is told to use an agent's key.
     pub fn require_agent(&self) -> Result<&Arc<Agent>> {
+        self.require_caller().map(|caller| &caller.agent)
+    }
+
+    /// The same with the key that it came with.
+    pub fn require_caller(&self) -> Result<&AgentCaller> {
         match self {
-            Principal::Agent(agent) => Ok(agent),
+            Principal::Agent(caller) => Ok(caller),
             Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
             Principal::Operator(_) => Err(Error::new(
                 ErrorCode::Forbidden,

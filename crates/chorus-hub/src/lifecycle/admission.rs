@@ -1,7 +1,7 @@
 //! Decides whether a registration may proceed, before anything of it is compiled or stored.
 
 use super::owner::find_claimable_owner;
-use super::rotate::check_can_update;
+use super::rotate::check_is_own;
 use crate::context::HubContext;
 use crate::identity::invites;
 use crate::market::schema_checks;
@@ -27,7 +27,7 @@ pub(super) async fn check_registration(
     hub.store()
         .read(async move |tx| {
             if let Some(before) = principals::find_agent_by_name(tx, &name).await? {
-                return check_can_update(&caller, &before);
+                return check_is_own(&caller, &before);
             }
             if caller.require_operator().is_err() {
                 invites::find_usable_invite(tx, invite_code.as_ref(), now).await?;

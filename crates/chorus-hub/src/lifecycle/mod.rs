@@ -2,6 +2,7 @@
 
 mod admission;
 mod directory;
+mod keys;
 mod owner;
 mod register;
 mod rotate;
@@ -10,6 +11,8 @@ mod unregister;
 pub use directory::{
     DirectoryPage, get_agent_record, get_invite_card, list_agent_records, list_directory,
 };
+pub(crate) use keys::end_expired_keys;
+pub use keys::{create_key, list_keys, revoke_key, rotate_key};
 pub use register::{register_agent, register_on_behalf};
 pub use unregister::unregister_agent;
 

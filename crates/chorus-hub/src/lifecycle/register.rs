@@ -2,17 +2,16 @@
 
 use super::admission::{check_endpoints, check_registration, check_registry_space, owner_name};
 use super::directory::describe_agent;
-use super::end_agent_streams;
+use super::keys::apply_ended_keys;
 use super::owner::{find_claimable_owner, open_account};
 use super::rotate::{check_can_update, update_agent};
 use crate::context::HubContext;
 use crate::frame::Frames;
-use crate::identity::{hash_secret, invites};
+use crate::identity::{AgentCaller, CallerKey, IdempotencyKey, hash_secret, invites};
 use crate::market::{reputation, skills};
 use crate::store::{
-    Agent, CacheInvalidation, MemberId, SubjectId, WriteTxn, principals, record_activity,
+    Agent, CacheInvalidation, EndedKey, WriteTxn, agent_keys, principals, record_activity,
 };
-use crate::stream_end::StreamEnd;
 use crate::{Principal, Result, random};
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
 use chorus_wire::reply::RegistrationReply;
@@ -27,27 +26,30 @@ pub(super) struct RegistrationChange {
     pub after: Agent,
     /// Its reputation, when it registered with a market profile.
     pub score: Option<f64>,
-    /// Its channel memberships, when its key changed: their streams end with those of its inbox.
-    pub member_ids: Vec<MemberId>,
+    /// The key that was rotated: the streams that it opened end.
+    pub ended_key: Option<EndedKey>,
+}
+
+/// The key that a registration makes, and the `Idempotency-Key` of the request.
+pub(super) struct NewKey {
+    pub hash: [u8; 32],
+    pub request: Option<IdempotencyKey>,
 }
 
 impl RegistrationChange {
-    /// What peers have cached of the agent is no longer valid; when its key changed, its streams end at peers too.
-    fn cache_invalidation(&self, host: &str) -> CacheInvalidation {
+    /// What hubs have cached of the agent is no longer valid; when its key changed, its streams end at all of them.
+    async fn cache_invalidation(
+        &self,
+        txn: &WriteTxn<'_>,
+        host: &str,
+    ) -> Result<CacheInvalidation> {
         let Some(before) = &self.before else {
-            return CacheInvalidation::default();
+            return Ok(CacheInvalidation::default());
         };
-        let rotated = before.key_hash != self.after.key_hash;
-        let ended_subjects = rotated.then_some(before.id.into()).into_iter().chain(
-            self.member_ids
-                .iter()
-                .map(|member| SubjectId::from(*member)),
-        );
-        CacheInvalidation {
-            ended: CacheInvalidation::for_ended_streams(ended_subjects, StreamEnd::KeyRotated)
-                .ended,
-            ..CacheInvalidation::for_agent(before, host)
-        }
+        let further_keys = agent_keys::list_keys(&txn.tx, before.id).await?;
+        let mut invalidation = CacheInvalidation::for_agent(before, host, &further_keys);
+        invalidation.ended_keys.extend(self.ended_key.clone());
+        Ok(invalidation)
     }
 }
 
@@ -57,10 +59,14 @@ pub async fn register_agent(
     hub: &HubContext,
     frames: &Frames,
     request: RegistrationRequest,
+    idempotency_key: Option<IdempotencyKey>,
 ) -> Result<(bool, RegistrationReply)> {
     check_registration(principal, hub, &request).await?;
     let key = random::new_secret("ca_");
-    let key_hash = hash_secret(key.expose());
+    let new_key = NewKey {
+        hash: hash_secret(key.expose()),
+        request: idempotency_key,
+    };
     let host = hub.options().host_name.clone();
     let max_agents = hub.options().max_agents;
     let opening_grant = hub.options().opening_grant;
@@ -73,19 +79,21 @@ pub async fn register_agent(
                     .await?
                 {
                     Some(before) => {
-                        check_can_update(&caller, &before)?;
-                        update_agent(txn, before, &request, &caller, Some(key_hash)).await?
+                        check_can_update(txn, &caller, &before, &new_key).await?;
+                        update_agent(txn, before, &request, &caller, Some(new_key.hash)).await?
                     }
                     None => {
                         // an operator registers agents without an invite.
                         if caller.require_operator().is_err() {
                             invites::spend_invite(txn, request.invite_code.as_ref()).await?;
                         }
-                        create_agent(txn, &request, &caller, key_hash, &host, max_agents).await?
+                        create_agent(txn, &request, &caller, new_key.hash, &host, max_agents)
+                            .await?
                     }
                 };
             open_account(txn, &change, opening_grant).await?;
-            txn.invalidate_caches(&change.cache_invalidation(&host));
+            let invalidation = change.cache_invalidation(txn, &host).await?;
+            txn.invalidate_caches(&invalidation);
             if let Some(market) = &request.market {
                 skills::replace_skills(txn, change.after.id, &market.skills).await?;
                 change.score = Some(
@@ -99,10 +107,11 @@ pub async fn register_agent(
                 "agent_self_registered",
                 &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
             );
-            Ok(change)
+            Ok((change, invalidation))
         })
         .await;
-    let change = hub.identity().key_cache().clear_if_uncertain(change)?;
+    let (change, invalidation) = hub.identity().key_cache().clear_if_uncertain(change)?;
+    hub.identity().key_cache().invalidate(&invalidation);
     Ok(finish_registration(hub, frames, change, Some(key)))
 }
 
@@ -134,16 +143,18 @@ pub async fn register_on_behalf(
                     }
                 };
             open_account(txn, &change, opening_grant).await?;
-            txn.invalidate_caches(&change.cache_invalidation(&host));
+            let invalidation = change.cache_invalidation(txn, &host).await?;
+            txn.invalidate_caches(&invalidation);
             record_activity(
                 txn,
                 "agent_registered",
                 &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
             );
-            Ok(change)
+            Ok((change, invalidation))
         })
         .await;
-    let change = hub.identity().key_cache().clear_if_uncertain(change)?;
+    let (change, invalidation) = hub.identity().key_cache().clear_if_uncertain(change)?;
+    hub.identity().key_cache().invalidate(&invalidation);
     let key = change.before.is_none().then_some(key);
     Ok(finish_registration(hub, frames, change, key))
 }
@@ -200,11 +211,11 @@ async fn create_agent(
         before: None,
         after: agent,
         score: None,
-        member_ids: Vec::new(),
+        ended_key: None,
     })
 }
 
-/// After the commit: invalidates the key cache, ends the streams that an old key opened, and builds the reply.
+/// After the commit: ends the streams that an old key opened, and builds the reply.
 fn finish_registration(
     hub: &HubContext,
     frames: &Frames,
@@ -212,24 +223,16 @@ fn finish_registration(
     key: Option<Secret>,
 ) -> (bool, RegistrationReply) {
     let created = change.before.is_none();
-    if let Some(before) = &change.before {
-        hub.identity().invalidate_agent(before);
-        if before.key_hash != change.after.key_hash {
-            end_agent_streams(hub, frames, before.id, StreamEnd::KeyRotated);
-            change.member_ids.iter().for_each(|&member_id| {
-                hub.live_streams()
-                    .end_streams(member_id.into(), StreamEnd::KeyRotated)
-            });
-        }
-    }
-    let rotated = change
-        .before
-        .as_ref()
-        .is_some_and(|before| before.key_hash != change.after.key_hash);
+    let is_rotated = change.ended_key.is_some();
+    apply_ended_keys(hub, frames, change.ended_key.as_slice());
     let agent = Arc::new(change.after);
-    let mut registration = describe_agent(&Principal::Agent(agent.clone()), hub, &agent);
+    let owner = Principal::Agent(AgentCaller {
+        key: CallerKey::of_registration(agent.key_hash.unwrap_or_default()),
+        agent: agent.clone(),
+    });
+    let mut registration = describe_agent(&owner, hub, &agent);
     // The streams of the old key are ending at every hub, so they do not count.
-    registration.online &= !rotated;
+    registration.online &= !is_rotated;
     let registered = RegistrationReply {
         agent_id: agent.agent_id.to_string(),
         api_key: key,

@@ -1,24 +1,37 @@
 //! Updating a registered agent, which rotates its key when the agent itself asks.
 
-use super::list_member_ids;
+use super::keys::{self, ReplacedKey};
 use super::owner::change_owner;
-use super::register::{RegistrationChange, card_json, market_json};
-use crate::store::{
-    Agent, WriteTxn, channel_deliveries, connection_strings, principals, session_tokens,
-};
+use super::register::{NewKey, RegistrationChange, card_json, market_json};
+use crate::store::{Agent, WriteTxn, principals};
 use crate::{Principal, Result};
 use chorus_wire::ErrorCode;
 use chorus_wire::registration::RegistrationRequest;
+use std::time::Duration;
 
-/// Only with its current key: of two concurrent rotations with one key, the second has a key that is no longer valid.
-pub(super) fn check_can_update(principal: &Principal, before: &Agent) -> Result<()> {
+/// Only with a valid key of the agent: of two concurrent rotations with one key, the second has a key that is no longer valid.
+/// A request whose answer was lost may come again with its old key.
+pub(super) async fn check_can_update(
+    txn: &WriteTxn<'_>,
+    principal: &Principal,
+    before: &Agent,
+    new_key: &NewKey,
+) -> Result<()> {
     match principal {
-        Principal::Agent(caller)
-            if caller.id == before.id && caller.key_hash == before.key_hash =>
-        {
-            Ok(())
+        Principal::Agent(caller) if caller.id == before.id => {
+            keys::check_rotation(txn, caller, new_key.request.as_ref()).await?;
+            keys::record_attempt(txn, caller, new_key.hash, new_key.request.as_ref()).await
         }
-        Principal::Agent(caller) if caller.id == before.id => Err(ErrorCode::Unauthorized.into()),
+        Principal::Agent(_) | Principal::Anonymous | Principal::Operator(_) => {
+            Err(ErrorCode::AgentIdTaken.into())
+        }
+    }
+}
+
+/// Whether the caller is the agent of that name. The transaction checks its key.
+pub(super) fn check_is_own(principal: &Principal, before: &Agent) -> Result<()> {
+    match principal {
+        Principal::Agent(caller) if caller.id == before.id => Ok(()),
         Principal::Agent(_) | Principal::Anonymous | Principal::Operator(_) => {
             Err(ErrorCode::AgentIdTaken.into())
         }
@@ -50,20 +63,17 @@ pub(super) async fn update_agent(
         }
     }
     after.key_hash = key_hash.or(before.key_hash);
-    let mut member_ids = Vec::new();
     // a rotation closes the streams that the old key opened, and revokes what it made. A thief of the key keeps
     // nothing.
-    if after.key_hash != before.key_hash {
-        session_tokens::revoke_session_tokens(&txn.tx, before.id).await?;
-        channel_deliveries::expire_agent_tokens(&txn.tx, before.id, txn.now()).await?;
-        connection_strings::revoke_connection_string(&txn.tx, before.id).await?;
-        member_ids = list_member_ids(txn, before.id).await?;
-    }
+    let replaced = match after.key_hash == before.key_hash {
+        true => ReplacedKey::default(),
+        false => keys::replace_registration_key(txn, &before, Duration::ZERO).await?,
+    };
     principals::update_agent(&txn.tx, &after).await?;
     Ok(RegistrationChange {
         before: Some(before),
         after,
         score: None,
-        member_ids,
+        ended_key: replaced.ended,
     })
 }

@@ -7,8 +7,8 @@ use crate::frame::Frames;
 use crate::identity::find_agent;
 use crate::market::skills;
 use crate::store::{
-    Agent, AgentId, CacheInvalidation, MemberId, SubjectId, WriteTxn, messages, orgs, principals,
-    record_activity,
+    Agent, AgentId, CacheInvalidation, MemberId, SubjectId, WriteTxn, agent_keys, messages, orgs,
+    principals, record_activity,
 };
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result};
@@ -54,12 +54,11 @@ pub async fn unregister_agent(
         .write(async move |txn| remove_agent(txn, id, &host).await)
         .await;
     let removed = hub.identity().key_cache().clear_if_uncertain(removed)?;
-    hub.identity().invalidate_agent(&agent);
     let Some(removed) = removed else {
         return Ok(absent);
     };
     frames.invalidate_orgs(removed.left_orgs);
-    hub.identity().invalidate_agent(&removed.agent);
+    hub.identity().key_cache().invalidate(&removed.invalidation);
     end_agent_streams(hub, frames, removed.agent.id, StreamEnd::Unregistered);
     removed.member_ids.into_iter().for_each(|member_id| {
         hub.live_streams()
@@ -76,6 +75,7 @@ struct RemovedAgent {
     agent: Agent,
     left_orgs: Vec<Handle>,
     member_ids: Vec<MemberId>,
+    invalidation: CacheInvalidation,
 }
 
 /// Removes the agent and everything that only a registered agent has; `None` when another request was first.
@@ -94,7 +94,8 @@ async fn remove_agent(
     let left_orgs = orgs::remove_agent_memberships(&txn.tx, id).await?;
     let member_ids = list_member_ids(txn, id).await?;
     // Before the entries that tell its channels that it left: its own streams there do not receive them.
-    txn.invalidate_caches(&CacheInvalidation {
+    let further_keys = agent_keys::list_keys(&txn.tx, id).await?;
+    let invalidation = CacheInvalidation {
         orgs: left_orgs.iter().map(ToString::to_string).collect(),
         ended: CacheInvalidation::for_ended_streams(
             member_ids
@@ -104,8 +105,9 @@ async fn remove_agent(
             StreamEnd::Unregistered,
         )
         .ended,
-        ..CacheInvalidation::for_agent(&agent, host)
-    });
+        ..CacheInvalidation::for_agent(&agent, host, &further_keys)
+    };
+    txn.invalidate_caches(&invalidation);
     leave_all_channels(txn, id).await?;
     principals::mark_agent_deleted(&txn.tx, &agent, txn.now()).await?;
     record_activity(txn, "agent_removed", &json!({"agent_id": &*agent.agent_id}));
@@ -113,5 +115,6 @@ async fn remove_agent(
         agent,
         left_orgs,
         member_ids,
+        invalidation,
     }))
 }

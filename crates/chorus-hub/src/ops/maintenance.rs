@@ -5,6 +5,7 @@ use crate::context::HubContext;
 use crate::delivery::outbox_worker;
 use crate::envelope::record_outcome;
 use crate::frame::Frames;
+use crate::lifecycle;
 use crate::market::jobs;
 use crate::store::{counters, messages, outbox, retention};
 use chorus_wire::message::DeliveryOutcome;
@@ -76,6 +77,7 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
             .await?
         {}
     }
+    lifecycle::end_expired_keys(hub, frames).await?;
     jobs::run_due_jobs(hub).await
 }
 
@@ -95,15 +97,18 @@ async fn may_delete(hub: &HubContext) -> Result<bool> {
         .check_retention(hub.clock(), last_pass_at))
 }
 
-/// Job deadlines and outbox posts, which cannot wait for the next maintenance pass.
-fn spawn_due_work(hub: &HubContext) {
-    let wakeup = hub.delivery().outbox_wakeup();
-    let hub = hub.downgrade();
+/// Job deadlines, ends of keys and outbox posts, which cannot wait for the next maintenance pass.
+fn spawn_due_work(frames: &Frames) {
+    let wakeup = frames.context().delivery().outbox_wakeup();
+    let frames = frames.downgrade();
     tokio::spawn(async move {
         loop {
             // The wake-up is a hint: after the interval the table is read without it.
             let _ = tokio::time::timeout(DUE_WORK_INTERVAL, wakeup.notified()).await;
-            let Some(hub) = hub.upgrade() else { return };
+            let Some(frames) = frames.upgrade() else {
+                return;
+            };
+            let hub = frames.context();
             if hub.live_streams().is_draining() {
                 return;
             }
@@ -113,7 +118,8 @@ fn spawn_due_work(hub: &HubContext) {
                 return;
             }
             for outcome in [
-                jobs::run_due_jobs(&hub).await,
+                jobs::run_due_jobs(hub).await,
+                lifecycle::end_expired_keys(hub, &frames).await,
                 outbox_worker::start_due_posts(hub.delivery())
                     .await
                     .map(drop),
@@ -128,7 +134,7 @@ fn spawn_due_work(hub: &HubContext) {
 
 /// Starts the background tasks. They end when the hub is dropped or drains.
 pub(crate) fn start_maintenance(frames: &Frames) {
-    spawn_due_work(frames.context());
+    spawn_due_work(frames);
     let frames = frames.downgrade();
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(MAINTENANCE_INTERVAL);

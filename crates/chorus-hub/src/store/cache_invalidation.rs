@@ -1,7 +1,7 @@
 //! Cache invalidation: a log entry that tells the other hubs of the cluster which cached keys, names and grants are no longer
 //! valid. It is part of the write's transaction, so it is not lost when the hub crashes after the commit (D-81).
 
-use super::{Agent, AgentId, SubjectId};
+use super::{Agent, AgentId, AgentKeyRow, SubjectId};
 use crate::stream_end::StreamEnd;
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +24,25 @@ pub(crate) struct CacheInvalidation {
     /// Subjects whose streams end, with the reason of the stream end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<(SubjectId, String)>,
+    /// Keys that ended, with the streams that they may have opened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended_keys: Vec<EndedKey>,
+}
+
+/// A key that was rotated, was revoked or has expired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EndedKey {
+    pub hash: [u8; 32],
+    /// The agent and its memberships: the streams of these that this key opened end.
+    pub subjects: Vec<SubjectId>,
 }
 
 impl CacheInvalidation {
-    /// Invalidates the key and all names of an agent that changed.
-    pub fn for_agent(agent: &Agent, host: &str) -> Self {
+    /// Invalidates the keys and all names of an agent that changed.
+    pub fn for_agent(agent: &Agent, host: &str, further_keys: &[AgentKeyRow]) -> Self {
+        let further_hashes = further_keys.iter().map(|key| key.hash);
         let mut invalidation = Self {
-            keys: agent.key_hash.into_iter().collect(),
+            keys: agent.key_hash.into_iter().chain(further_hashes).collect(),
             ..Self::default()
         };
         if let Ok(name) = chorus_wire::identity::AgentName::parse("agent_id", &agent.agent_id) {

@@ -128,11 +128,13 @@ pub(crate) struct ChannelToken {
     pub expires_at: Option<UnixMicros>,
     /// The agent with whose key it ends (R-94).
     pub agent: Option<AgentId>,
+    /// The further key that made it; `None` for the key of the registration.
+    pub made_with: Option<String>,
 }
 
 macro_rules! token_columns {
     () => {
-        "opens, channel, member, turn, expires_at, agent"
+        "t.opens, t.channel, t.member, t.turn, t.expires_at, t.agent, t.made_with, k.expires_at"
     };
 }
 
@@ -143,7 +145,7 @@ impl FromRow for ChannelToken {
         let purpose = TokenPurpose::ALL
             .into_iter()
             .find(|known| known.as_str() == purpose);
-        Ok(ChannelToken {
+        let mut token = ChannelToken {
             purpose: purpose.ok_or_else(|| {
                 DbError::Other("a token opens what only a newer hub knows".into())
             })?,
@@ -152,7 +154,13 @@ impl FromRow for ChannelToken {
             turn: columns.int()?,
             expires_at: columns.maybe_int()?.map(UnixMicros),
             agent: columns.maybe_id()?,
-        })
+            made_with: columns.maybe_text()?,
+        };
+        // R-94: it ends with its key, also when the key expires.
+        let key_expires_at = columns.maybe_int()?.map(UnixMicros);
+        let ends = [token.expires_at, key_expires_at];
+        token.expires_at = ends.into_iter().flatten().min();
+        Ok(token)
     }
 }
 
@@ -162,8 +170,8 @@ pub(crate) async fn insert_channel_token(
     token: &ChannelToken,
 ) -> Result<(), DbError> {
     const SQL: &str =
-        "insert into channel_tokens (hash, opens, channel, member, turn, expires_at, agent)
-                       values ($1, $2, $3, $4, $5, $6, $7)";
+        "insert into channel_tokens (hash, opens, channel, member, turn, expires_at, agent, made_with)
+                       values ($1, $2, $3, $4, $5, $6, $7, $8)";
     let params = [
         SqlParam::Bytes(hash),
         SqlParam::Text(token.purpose.as_str()),
@@ -172,6 +180,7 @@ pub(crate) async fn insert_channel_token(
         SqlParam::Int(token.turn),
         SqlParam::optional_int(token.expires_at.map(|at| at.0)),
         SqlParam::optional_id(token.agent),
+        SqlParam::optional_text(token.made_with.as_deref()),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
@@ -184,7 +193,7 @@ pub(crate) async fn find_channel_token(
     const SQL: &str = concat!(
         "select ",
         token_columns!(),
-        " from channel_tokens where hash = $1"
+        " from channel_tokens t left join agent_keys k on k.id = t.made_with where t.hash = $1"
     );
     tx.query_first(SQL, &[SqlParam::Bytes(hash)])
         .await?
@@ -205,18 +214,64 @@ pub(crate) async fn expire_persistent_callback(
         .map(drop)
 }
 
-/// Expires every token of the agent now: those of its deliveries, and the persistent callbacks that it made (R-94). Those from
-/// before their maker was recorded end with the key of their member or, if it has none, of the channel's owner.
-pub(crate) async fn expire_agent_tokens(
+/// Expires the tokens of the agent's deliveries now (R-94).
+pub(crate) async fn expire_delivery_tokens(
     tx: &DbConnection<'_>,
     agent: AgentId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
     const SQL: &str = "update channel_tokens set expires_at = $2
-        where (expires_at is null or expires_at > $2) and (agent = $1
-           or member in (select id from channel_members where principal = $1)
-           or (agent is null and opens = 'standing' and channel in (select id from channels where owner = $1)))";
+        where expires_at > $2 and opens <> 'standing'
+          and (agent = $1 or member in (select id from channel_members where principal = $1))";
     tx.execute(SQL, &[SqlParam::id(agent), SqlParam::Int(now.0)])
+        .await
+        .map(drop)
+}
+
+/// Expires the persistent callbacks that a key of the agent made (R-94). Those from before their maker was recorded end with
+/// the registration's key of their member, and with that of the channel's owner.
+pub(crate) async fn expire_made_tokens(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    made_with: Option<&str>,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    const SQL: &str = "update channel_tokens set expires_at = $2
+        where (expires_at is null or expires_at > $2) and opens = 'standing'
+          and ((agent = $1 and coalesce(made_with, '') = $3)
+            or (agent is null and $3 = ''
+                and (member in (select id from channel_members where principal = $1)
+                  or channel in (select id from channels where owner = $1))))";
+    let params = [
+        SqlParam::id(agent),
+        SqlParam::Int(now.0),
+        SqlParam::Text(made_with.unwrap_or_default()),
+    ];
+    tx.execute(SQL, &params).await.map(drop)
+}
+
+/// Expires the persistent callbacks that an agent made which is unregistered.
+pub(super) async fn expire_callbacks_made_by(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    const SQL: &str = "update channel_tokens set expires_at = $2
+                       where agent = $1 and opens = 'standing' and expires_at is null";
+    tx.execute(SQL, &[SqlParam::id(agent), SqlParam::Int(now.0)])
+        .await
+        .map(drop)
+}
+
+/// The persistent callbacks of the registration's key are those of a further key from now on.
+pub(crate) async fn retie_made_tokens(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    made_with: &str,
+) -> Result<(), DbError> {
+    const SQL: &str = "update channel_tokens set made_with = $2
+                       where agent = $1 and made_with is null and opens = 'standing'";
+    tx.execute(SQL, &[SqlParam::id(agent), SqlParam::Text(made_with)])
         .await
         .map(drop)
 }

@@ -9,17 +9,51 @@ pub(crate) async fn set_connection_string(
     tx: &DbConnection<'_>,
     agent: AgentId,
     hash: &[u8; 32],
+    made_with: Option<&str>,
     now: UnixMicros,
 ) -> Result<(), DbError> {
-    const SQL: &str = "insert into connections (agent, hash, created_at) values ($1, $2, $3)
-                       on conflict (agent) do update set hash = excluded.hash, created_at = excluded.created_at";
+    const SQL: &str = "insert into connections (agent, hash, created_at, made_with) values ($1, $2, $3, $4)
+                       on conflict (agent) do update set hash = excluded.hash, created_at = excluded.created_at,
+                                                         made_with = excluded.made_with";
     tx.execute(
         SQL,
         &[
             SqlParam::id(agent),
             SqlParam::Bytes(hash),
             SqlParam::Int(now.0),
+            SqlParam::optional_text(made_with),
         ],
+    )
+    .await
+    .map(drop)
+}
+
+/// Revokes the agent's connection string if this key made it (R-94).
+pub(crate) async fn revoke_string_made_with(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    made_with: Option<&str>,
+) -> Result<(), DbError> {
+    tx.execute(
+        "delete from connections where agent = $1 and coalesce(made_with, '') = $2",
+        &[
+            SqlParam::id(agent),
+            SqlParam::Text(made_with.unwrap_or_default()),
+        ],
+    )
+    .await
+    .map(drop)
+}
+
+/// The connection string of the registration's key is that of a further key from now on.
+pub(crate) async fn retie_connection_string(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    made_with: &str,
+) -> Result<(), DbError> {
+    tx.execute(
+        "update connections set made_with = $2 where agent = $1 and made_with is null",
+        &[SqlParam::id(agent), SqlParam::Text(made_with)],
     )
     .await
     .map(drop)
@@ -43,12 +77,13 @@ pub(crate) async fn revoke_connection_string(
 pub(crate) async fn find_agent_by_hash(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
+    now: UnixMicros,
 ) -> Result<Option<AgentId>, DbError> {
+    const SQL: &str =
+        "select c.agent, c.hash from connections c left join agent_keys k on k.id = c.made_with
+                       where c.hash = $1 and (k.expires_at is null or k.expires_at > $2)";
     let row = tx
-        .query_first(
-            "select agent, hash from connections where hash = $1",
-            &[SqlParam::Bytes(hash)],
-        )
+        .query_first(SQL, &[SqlParam::Bytes(hash), SqlParam::Int(now.0)])
         .await?;
     let Some(row) = row else { return Ok(None) };
     let mut columns = row.columns();

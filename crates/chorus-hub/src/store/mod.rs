@@ -3,6 +3,7 @@
 pub(crate) mod accords;
 mod activity;
 mod agent;
+pub(crate) mod agent_keys;
 pub(crate) mod artifacts;
 pub(crate) mod cache_invalidation;
 pub(crate) mod channel_deliveries;
@@ -24,6 +25,7 @@ mod ids;
 pub(crate) mod invites;
 mod job_state;
 pub(crate) mod jobs;
+pub(crate) mod key_rotations;
 pub(crate) mod ledger;
 pub(crate) mod log;
 mod log_throttle;
@@ -58,7 +60,8 @@ mod writer_connection;
 
 pub(crate) use activity::record_activity;
 pub use agent::Agent;
-pub(crate) use cache_invalidation::CacheInvalidation;
+pub(crate) use agent_keys::AgentKeyRow;
+pub(crate) use cache_invalidation::{CacheInvalidation, EndedKey};
 pub(crate) use connection::DbConnection;
 pub(crate) use copy_to_postgres::copy_to_postgres;
 pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};

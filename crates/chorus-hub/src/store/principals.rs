@@ -226,7 +226,10 @@ pub(crate) async fn mark_agent_deleted(
     let id = SqlParam::id(agent.id);
     tx.execute("delete from names where principal = $1", &[id])
         .await?;
-    super::session_tokens::revoke_session_tokens(tx, agent.id).await?;
+    super::session_tokens::revoke_all_session_tokens(tx, agent.id).await?;
+    super::agent_keys::delete_agent_keys(tx, agent.id).await?;
+    super::key_rotations::forget_rotation(tx, agent.id).await?;
+    super::channel_deliveries::expire_callbacks_made_by(tx, agent.id, now).await?;
     super::connection_strings::revoke_connection_string(tx, agent.id).await?;
     const SQL: &str = "update principals set card = null, endpoint = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
     tx.execute(SQL, &[id, SqlParam::Int(now.0)]).await?;

@@ -7,24 +7,42 @@ pub(crate) async fn insert_session_token(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
     principal: AgentId,
+    made_with: Option<&str>,
     expires: UnixMicros,
 ) -> Result<(), DbError> {
-    const SQL: &str =
-        "insert into sessions (token_hash, principal, expires_at) values ($1, $2, $3)";
+    const SQL: &str = "insert into sessions (token_hash, principal, expires_at, made_with) values ($1, $2, $3, $4)";
     tx.execute(
         SQL,
         &[
             SqlParam::Bytes(hash),
             SqlParam::id(principal),
             SqlParam::Int(expires.0),
+            SqlParam::optional_text(made_with),
         ],
     )
     .await
     .map(drop)
 }
 
-/// Revokes all tokens of an agent, because the key that they stand for was replaced or revoked.
+/// Revokes the tokens that a key of the agent made, because it was replaced or revoked.
 pub(crate) async fn revoke_session_tokens(
+    tx: &DbConnection<'_>,
+    principal: AgentId,
+    made_with: Option<&str>,
+) -> Result<(), DbError> {
+    tx.execute(
+        "delete from sessions where principal = $1 and coalesce(made_with, '') = $2",
+        &[
+            SqlParam::id(principal),
+            SqlParam::Text(made_with.unwrap_or_default()),
+        ],
+    )
+    .await
+    .map(drop)
+}
+
+/// Revokes all tokens of an agent that is unregistered.
+pub(crate) async fn revoke_all_session_tokens(
     tx: &DbConnection<'_>,
     principal: AgentId,
 ) -> Result<(), DbError> {
@@ -36,18 +54,44 @@ pub(crate) async fn revoke_session_tokens(
     .map(drop)
 }
 
-/// Deletes the token and returns its agent, if it had not expired. Of two requests with one token, only one finds it.
+/// The tokens of the registration's key are those of a further key from now on.
+pub(crate) async fn retie_session_tokens(
+    tx: &DbConnection<'_>,
+    principal: AgentId,
+    made_with: &str,
+) -> Result<(), DbError> {
+    tx.execute(
+        "update sessions set made_with = $2 where principal = $1 and made_with is null",
+        &[SqlParam::id(principal), SqlParam::Text(made_with)],
+    )
+    .await
+    .map(drop)
+}
+
+/// The agent of a session token and the further key that made it.
+#[derive(Clone, Debug)]
+pub(crate) struct RedeemedToken {
+    pub principal: AgentId,
+    pub made_with: Option<String>,
+}
+
+/// Deletes the token and returns what it stands for, if it had not expired. Of two requests with one token, only one finds it.
 pub(crate) async fn redeem_session_token(
     tx: &DbConnection<'_>,
     hash: &[u8; 32],
     now: UnixMicros,
-) -> Result<Option<AgentId>, DbError> {
-    const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at";
+) -> Result<Option<RedeemedToken>, DbError> {
+    const SQL: &str =
+        "delete from sessions where token_hash = $1 returning principal, expires_at, made_with";
     let Some(row) = tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? else {
         return Ok(None);
     };
     let mut columns = row.columns();
     let principal = columns.id()?;
     let expires_at = columns.int()?;
-    Ok((expires_at > now.0).then_some(principal))
+    let made_with = columns.maybe_text()?;
+    Ok((expires_at > now.0).then_some(RedeemedToken {
+        principal,
+        made_with,
+    }))
 }

@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// List the artifacts and files of a channel
 ///
 /// Without their contents.
-#[utoipa::path(get, path = "/channels/{id}/artifacts", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/channels/{id}/artifacts", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<ChannelContents>, description = "The artifacts and files."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn list_artifacts(
@@ -39,7 +39,7 @@ async fn list_artifacts(
 /// Get an artifact
 ///
 /// The text of an artifact, in its newest or an older version.
-#[utoipa::path(get, path = "/channels/{id}/artifacts/{slug}", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/channels/{id}/artifacts/{slug}", tag = "channel", security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The id of the channel"), ("slug" = String, Path, description = "The name of the artifact"),
         ("version" = Option<u64>, Query, minimum = 1, description = "An older version; the newest by default")),
     responses((status = 200, body = SuccessReply<ArtifactText>, description = "The artifact."),

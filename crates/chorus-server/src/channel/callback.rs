@@ -93,7 +93,7 @@ fn is_ndjson(headers: &HeaderMap) -> bool {
 /// A callback URL that does not expire, for events that answer no delivery. The previous one stops working. For the member itself
 /// and the owner of the channel.
 #[utoipa::path(post, path = "/channels/{id}/members/{name}/callback", tag = "channel",
-    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 201, body = SuccessReply<PersistentCallback>, description = "The callback, shown only here."),
         (status = 403, description = "The key is neither of that member nor of the owner."),
         (status = 404, description = "There is no such channel or member for this key."),

@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Create a channel
 ///
 /// The agent that creates it owns it.
-#[utoipa::path(post, path = "/channels", tag = "channel", request_body = chorus_wire::channel::channels::NewChannel, security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(post, path = "/channels", tag = "channel", request_body = chorus_wire::channel::channels::NewChannel, security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 201, body = SuccessReply<Channel>, description = "The channel."),
         (status = 409, description = "The agent owns as many channels as it may own.")))]
 async fn create_channel(
@@ -36,7 +36,7 @@ async fn create_channel(
 /// List my channels
 ///
 /// The channels that the agent is in, oldest first; for operators all channels.
-#[utoipa::path(get, path = "/channels", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/channels", tag = "channel", security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("after" = Option<String>, Query, description = "Continue after the channel with this id"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 200 counts as 200, which is also the default")),
     responses((status = 200, body = SuccessReply<Vec<Channel>>, description = "The channels."),
@@ -57,7 +57,7 @@ async fn list_channels(
 /// Get a channel
 ///
 /// For its members and operators. For all others there is no such channel.
-#[utoipa::path(get, path = "/channels/{id}", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/channels/{id}", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<Channel>, description = "The channel."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn get_channel(
@@ -75,7 +75,7 @@ async fn get_channel(
 /// Change a channel
 ///
 /// Changes the name, the context or the service. For its owner and operators.
-#[utoipa::path(patch, path = "/channels/{id}", tag = "channel", request_body = chorus_wire::channel::channels::ChannelChange, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(patch, path = "/channels/{id}", tag = "channel", request_body = chorus_wire::channel::channels::ChannelChange, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<Channel>, description = "The changed channel."),
         (status = 403, description = "Only the owner of the channel and operators may do this."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]
@@ -96,7 +96,7 @@ async fn update_channel(
 /// Delete a channel
 ///
 /// Its streams end and its tokens stop working. For its owner and operators.
-#[utoipa::path(delete, path = "/channels/{id}", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(delete, path = "/channels/{id}", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<ChannelDeleted>, description = "The channel is deleted."),
         (status = 403, description = "Only the owner of the channel and operators may do this."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]

@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Create a connection string
 ///
 /// A URL by which services deliver to this agent. It is shown only in this reply, and the previous one stops working.
-#[utoipa::path(post, path = "/agent/connection", tag = "channel", security(("agent_key" = [])),
+#[utoipa::path(post, path = "/agent/connection", tag = "channel", security(("agent_key" = ["channels"])),
     responses((status = 200, body = SuccessReply<ConnectionCreated>, description = "The connection string.")))]
 async fn create_connection(
     State(state): State<AppState>,
@@ -38,7 +38,7 @@ async fn create_connection(
 /// Revoke the connection string
 ///
 /// Services that have it can no longer deliver to this agent.
-#[utoipa::path(delete, path = "/agent/connection", tag = "channel", security(("agent_key" = [])),
+#[utoipa::path(delete, path = "/agent/connection", tag = "channel", security(("agent_key" = ["channels"])),
     responses((status = 200, body = SuccessReply<ConnectionRevoked>, description = "There is no connection string any more.")))]
 async fn revoke_connection(
     State(state): State<AppState>,

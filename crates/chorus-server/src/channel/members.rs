@@ -19,7 +19,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Add a member to a channel
 ///
 /// By a connection string, or by the name of an agent of this hub. For the owner of the channel.
-#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = chorus_wire::channel::channels::MemberInvitation, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = chorus_wire::channel::channels::MemberInvitation, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 201, body = SuccessReply<ChannelMember>, description = "The new member."),
         (status = 403, description = "Only the owner of the channel and operators may do this."),
         (status = 404, description = "There is no such channel for this key, or no such agent."),
@@ -41,7 +41,7 @@ async fn add_channel_member(
 /// List the members of a channel
 ///
 /// With their presence and what each reports to be doing.
-#[utoipa::path(get, path = "/channels/{id}/members", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/channels/{id}/members", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<Vec<ChannelMember>>, description = "The members."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]
 async fn list_channel_members(
@@ -60,7 +60,7 @@ async fn list_channel_members(
 ///
 /// The owner removes a member, or a member leaves. Its tokens stop working at once.
 #[utoipa::path(delete, path = "/channels/{id}/members/{name}", tag = "channel",
-    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = []), ("operator_key" = [])),
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<ChannelMemberRemoved>, description = "It is no member any more."),
         (status = 403, description = "The key is neither of that member nor of the owner."),
         (status = 404, description = "There is no such channel or member for this key."),

@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Post a message to a channel
 ///
 /// The hub delivers it to the members; `@name` mentions one of them.
-#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = chorus_wire::channel::channels::ChannelPost, security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = chorus_wire::channel::channels::ChannelPost, security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The id of the channel"), ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
     responses((status = 201, body = SuccessReply<ChannelRow>, description = "The row of the channel's history."),
         (status = 404, description = "There is no such channel, or the key is not of a member."),
@@ -48,7 +48,7 @@ async fn post_channel_message(
 /// List the history of a channel
 ///
 /// Messages, tool calls and results, statuses, errors and changes of members, oldest first.
-#[utoipa::path(get, path = "/channels/{id}/messages", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/channels/{id}/messages", tag = "channel", security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The id of the channel"), ("since" = Option<u64>, Query, description = "A cursor: the rows after it. Not together with `before`"),
         ("before" = Option<u64>, Query, description = "A cursor: the last rows before it"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),

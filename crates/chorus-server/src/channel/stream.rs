@@ -16,7 +16,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 ///
 /// A stream of server-sent events that stays open: the rows of the channel's history as they come. With `Last-Event-ID` or `since`
 /// it first replays what the client missed.
-#[utoipa::path(get, path = "/channels/{id}/stream", tag = "channel", security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/channels/{id}/stream", tag = "channel", security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The id of the channel"), ("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
     responses((status = 200, content_type = "text/event-stream", body = String, description = "The events."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]

@@ -17,7 +17,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// List my messages
 ///
 /// The messages that the agent sent and received, oldest first. A page may be shorter than `limit`; continue after its last id.
-#[utoipa::path(get, path = "/agent/messages", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/agent/messages", tag = "envelope", security(("agent_key" = ["read"])),
     params(("since" = Option<String>, Query, pattern = "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$", example = "42",
             description = "An id: the messages after it. An RFC 3339 instant: the messages from it on"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),

@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 ///
 /// A stream of server-sent events that stays open: messages, receipts, channel deliveries and jobs. With `Last-Event-ID` or
 /// `since` it first replays what the agent missed. A comment line comes every 15 seconds on a quiet stream.
-#[utoipa::path(get, path = "/agent/inbox", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/agent/inbox", tag = "envelope", security(("agent_key" = ["read"])),
     params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
     responses((status = 200, content_type = "text/event-stream", body = String, description = "The events.")))]
 async fn stream_inbox(
@@ -43,7 +43,7 @@ async fn stream_inbox(
 ///
 /// The receiver's answer to a message that came by the inbox. The sender gets it as a `receipt` event.
 #[utoipa::path(post, path = "/agent/messages/{trace_id}/response", tag = "envelope", request_body = chorus_wire::message::ReceiverReplyRequest,
-    security(("agent_key" = [])), params(("trace_id" = String, Path, description = "The trace_id of the message")),
+    security(("agent_key" = ["send"])), params(("trace_id" = String, Path, description = "The trace_id of the message")),
     responses((status = 200, body = SuccessReply<MessageStatus>, description = "The message with its response."),
         (status = 404, description = "This agent has received no such message."),
         (status = 409, description = "The message already has another response.")))]

@@ -50,7 +50,7 @@ impl FromRequestParts<AppState> for SendHeaders {
 ///
 /// Delivers an envelope to its receiver: by an open stream, to its endpoint, or later when it comes. With `stream: true` and
 /// `Accept: text/event-stream` the reply is a stream of server-sent events in place of the JSON; `x-event-types` describes them.
-#[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody, security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody, security(("agent_key" = ["send"]), ("operator_key" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
     responses((status = 200, body = SuccessReply<SendReply>, description = "The outcome: `delivered_sse`, `delivered` or `failed`."),
         (status = 202, body = SuccessReply<SendReply>, description = "`queued`: the message is kept until the receiver comes."),
@@ -135,7 +135,7 @@ fn event_stream_response(body: Body) -> Response {
 /// Get the state of a message
 ///
 /// For its sender, its receiver and operators. For all others there is no such message.
-#[utoipa::path(get, path = "/messages/{trace_id}", tag = "envelope", security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/messages/{trace_id}", tag = "envelope", security(("agent_key" = ["read"]), ("operator_key" = [])),
     params(("trace_id" = String, Path, description = "The trace_id of the message")),
     responses((status = 200, body = SuccessReply<MessageStatus>, description = "The state of the message."),
         (status = 404, description = "There is no such message for this key.")))]

@@ -19,7 +19,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Propose an accord
 ///
 /// Offers another organisation to address some of the members of this one. For owners of the organisation that grants.
-#[utoipa::path(post, path = "/orgs/{org}/accords", tag = "frame", request_body = chorus_wire::frame::organisation::NewAccord, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/orgs/{org}/accords", tag = "frame", request_body = chorus_wire::frame::organisation::NewAccord, security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of the organisation that grants, with or without ~")),
     responses((status = 201, body = Accord, description = "The proposed accord."),
         (status = 403, description = "The key is not of an owner of the organisation."),
@@ -41,7 +41,7 @@ async fn propose_accord(
 /// List the accords of an organisation
 ///
 /// The accords that the organisation has granted and received. For its owners.
-#[utoipa::path(get, path = "/orgs/{org}/accords", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/orgs/{org}/accords", tag = "frame", security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of the organisation, with or without ~")),
     responses((status = 200, body = AccordList, description = "The accords."),
         (status = 403, description = "The key is not of an owner of the organisation."),
@@ -60,7 +60,7 @@ async fn list_accords(
 /// Accept an accord
 ///
 /// For owners of the organisation to which it was proposed.
-#[utoipa::path(post, path = "/orgs/{org}/accords/{id}/accept", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(post, path = "/orgs/{org}/accords/{id}/accept", tag = "frame", security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of the organisation to which it was proposed, with or without ~"), ("id" = String, Path, description = "The id of the accord")),
     responses((status = 200, body = Accord, description = "The accepted accord."),
         (status = 403, description = "The key is not of an owner of the organisation to which it was proposed."),
@@ -80,7 +80,7 @@ async fn accept_accord(
 /// Revoke an accord
 ///
 /// From either side. It ends with this reply.
-#[utoipa::path(delete, path = "/orgs/{org}/accords/{id}", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(delete, path = "/orgs/{org}/accords/{id}", tag = "frame", security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of either organisation, with or without ~"), ("id" = String, Path, description = "The id of the accord")),
     responses((status = 200, body = Accord, description = "The revoked accord."),
         (status = 403, description = "The key is not of an owner of the organisation."),

@@ -18,7 +18,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// List my grants
 ///
 /// The handles that may address this one.
-#[utoipa::path(get, path = "/handles/{handle}/grants", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/handles/{handle}/grants", tag = "frame", security(("agent_key" = ["frames"])),
     params(("handle" = String, Path, description = "The agent's own handle, such as ~alice")),
     responses((status = 200, body = HandleGrants, description = "The grants."),
         (status = 403, description = "The handle is of another agent.")))]
@@ -36,7 +36,7 @@ async fn list_grants(
 /// Grant access to another handle
 ///
 /// The other handle may then address this one and see its live sessions. Granting again changes nothing.
-#[utoipa::path(put, path = "/handles/{handle}/grants/{grantee}", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(put, path = "/handles/{handle}/grants/{grantee}", tag = "frame", security(("agent_key" = ["frames"])),
     params(("handle" = String, Path, description = "The agent's own handle, such as ~alice"), ("grantee" = String, Path, description = "The handle that gets access")),
     responses((status = 200, body = HandleGrant, description = "The grant."),
         (status = 403, description = "The handle is of another agent."),
@@ -56,7 +56,7 @@ async fn grant_access(
 /// Withdraw a grant
 ///
 /// The other handle is refused from this reply on.
-#[utoipa::path(delete, path = "/handles/{handle}/grants/{grantee}", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(delete, path = "/handles/{handle}/grants/{grantee}", tag = "frame", security(("agent_key" = ["frames"])),
     params(("handle" = String, Path, description = "The agent's own handle, such as ~alice"), ("grantee" = String, Path, description = "The handle that loses access")),
     responses((status = 200, body = AccessRemoved, description = "The grant is gone; `deleted` is false if there was none."),
         (status = 403, description = "The handle is of another agent.")))]

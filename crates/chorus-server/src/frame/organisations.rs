@@ -23,7 +23,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Create an organisation
 ///
 /// The agent that creates it is its first owner.
-#[utoipa::path(post, path = "/orgs", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisation, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/orgs", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisation, security(("agent_key" = ["frames"])),
     responses((status = 201, body = Organisation, description = "The organisation."),
         (status = 403, description = "An operator's key, or an agent without a handle."),
         (status = 409, description = "The handle is taken, or the agent is in as many organisations as it may be.")))]
@@ -46,7 +46,7 @@ async fn create_organisation(
 /// List the members of an organisation
 ///
 /// For its members.
-#[utoipa::path(get, path = "/orgs/{org}/members", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/orgs/{org}/members", tag = "frame", security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of the organisation, with or without ~")),
     responses((status = 200, body = OrganisationMembers, description = "The accepted members."),
         (status = 403, description = "The key is not of a member of the organisation."),
@@ -65,7 +65,7 @@ async fn list_org_members(
 /// Invite a member or change its roles
 ///
 /// For owners of the organisation. An invited handle becomes a member when it accepts.
-#[utoipa::path(put, path = "/orgs/{org}/members/{handle}", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisationMember, security(("agent_key" = [])),
+#[utoipa::path(put, path = "/orgs/{org}/members/{handle}", tag = "frame", request_body = chorus_wire::frame::organisation::NewOrganisationMember, security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of the organisation, with or without ~"), ("handle" = String, Path, description = "The handle that is invited")),
     responses((status = 200, body = OrganisationMember, description = "The invited or changed member."),
         (status = 403, description = "The key is not of an owner of the organisation."),
@@ -93,7 +93,7 @@ async fn invite_org_member(
 /// Remove a member, leave, or decline an invitation
 ///
 /// Owners remove members; members leave; invited agents decline.
-#[utoipa::path(delete, path = "/orgs/{org}/members/{handle}", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(delete, path = "/orgs/{org}/members/{handle}", tag = "frame", security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of the organisation, with or without ~"), ("handle" = String, Path, description = "The handle of the member")),
     responses((status = 200, body = AccessRemoved, description = "It is no member; `deleted` is false if it was none."),
         (status = 403, description = "The key is neither of that member nor of an owner."),
@@ -113,7 +113,7 @@ async fn remove_org_member(
 /// Accept an invitation to an organisation
 ///
 /// The invited agent becomes a member.
-#[utoipa::path(post, path = "/orgs/{org}/members/{handle}/accept", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(post, path = "/orgs/{org}/members/{handle}/accept", tag = "frame", security(("agent_key" = ["frames"])),
     params(("org" = String, Path, description = "The handle of the organisation, with or without ~"), ("handle" = String, Path, description = "The agent's own handle, such as ~alice")),
     responses((status = 200, body = OrganisationMember, description = "The new member."),
         (status = 403, description = "The handle is of another agent."),

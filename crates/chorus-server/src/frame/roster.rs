@@ -16,7 +16,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// List the live sessions of a handle
 ///
 /// For the handle itself and for those that it lets address it.
-#[utoipa::path(get, path = "/handles/{handle}/roster", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/handles/{handle}/roster", tag = "frame", security(("agent_key" = ["frames"])),
     params(("handle" = String, Path, description = "The agent's own handle, or one that granted it access")),
     responses((status = 200, body = SessionRoster, description = "The sessions."),
         (status = 403, description = "The handle has not granted access to this agent.")))]

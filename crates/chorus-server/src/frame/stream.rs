@@ -20,7 +20,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 ///
 /// A stream of server-sent events that stays open. Each event is named by the kind of its frame. With `Last-Event-ID` it first
 /// replays what is kept after that id; a `resume-gap` event says that some frames are gone.
-#[utoipa::path(get, path = "/handles/{handle}/stream", tag = "frame", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/handles/{handle}/stream", tag = "frame", security(("agent_key" = ["frames"])),
     params(("handle" = String, Path, description = "The agent's own handle, such as ~alice"),
         ("filter" = Option<String>, Query, max_length = 1024, example = "kind:agent_advisory",
             description = "Clauses `axis:value` separated by commas, which must all match. The discovery document lists the axes"),
@@ -36,7 +36,7 @@ async fn stream_frames(
     PathParam(handle): PathParam,
     query: QueryParams,
     FrameResume(resume): FrameResume,
-    AuthResult(auth): AuthResult,
+    auth: AuthResult,
 ) -> ApiResult {
     let request = parse_stream_request(handle, &query, resume)?;
     let principal = match query.get_single("session_token")? {
@@ -50,9 +50,11 @@ async fn stream_frames(
         Some(token) => {
             // Checked first, so that a mistake elsewhere does not consume the single-use token.
             request.check_fields()?;
-            identity::authenticate_session(state.hub.identity(), token).await?
+            let principal = identity::authenticate_session(state.hub.identity(), token).await?;
+            auth.required_scope.check(&principal)?;
+            principal
         }
-        None => auth?,
+        None => auth.outcome?,
     };
     Ok(stream::stream_response(
         frame::open_stream(&principal, state.hub.frames(), request).await?,

@@ -55,7 +55,7 @@ fn parse_ident_header(headers: &HeaderMap, name: &str) -> Result<Option<ScopeIde
 /// Submit a frame
 ///
 /// Sends a frame to the live sessions of a scope. A repeated `frame_id` gets the first reply again and is delivered once.
-#[utoipa::path(post, path = "/frames", tag = "frame", request_body = chorus_wire::frame::FrameSubmission, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/frames", tag = "frame", request_body = chorus_wire::frame::FrameSubmission, security(("agent_key" = ["frames"])),
     params(("exclude_self" = Option<String>, Query, pattern = "^(0|1|false|true)$", description = "`1`: the submitting session does not get its own frame"),
         ("X-Chorus-Instrument" = Option<String>, Header, description = "The instrument of the submitting session"),
         ("X-Chorus-Session" = Option<String>, Header, description = "The id of the submitting session"),

@@ -101,7 +101,7 @@ pub async fn admit_request(
         allowed?;
     }
     let auth = auth::authenticate_request(state, headers).await;
-    let caller = match &auth.0 {
+    let caller = match &auth.outcome {
         Ok(principal) => rate_limiter.caller_of_principal(principal, peer),
         // A wrong key identifies no agent, so the request is charged to its address.
         Err(_) => {
@@ -112,7 +112,7 @@ pub async fn admit_request(
         }
     };
     let mut remaining = rate_limiter.spend_request(caller).await;
-    if let (Ok(_), Ok(principal)) = (&remaining, &auth.0)
+    if let (Ok(_), Ok(principal)) = (&remaining, &auth.outcome)
         && let Err(refusal) = rate_limiter
             .spend_address(principal, peer, is_registration)
             .await

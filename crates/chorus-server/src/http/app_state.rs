@@ -4,6 +4,7 @@ use super::allowed_origins::{CorsOrigin, OriginPolicy};
 use super::answer_memory::LargeAnswers;
 use super::callback_slots::CallbackStreamSlots;
 use super::rate_limit::RateLimiter;
+use super::route_scopes::RouteScopes;
 use super::trusted_network::TrustedNetwork;
 use super::trusted_proxies::TrustedProxies;
 use bytes::Bytes;
@@ -52,6 +53,8 @@ pub struct AppStateInner {
     pub callback_streams: CallbackStreamSlots,
     /// The OpenAPI document; it is complete once all routes are mounted.
     pub openapi_document: OnceLock<Bytes>,
+    /// What each route asks of an agent's key.
+    pub route_scopes: OnceLock<RouteScopes>,
     /// The schemas of all public objects, by name.
     pub published_schemas: OnceLock<serde_json::Value>,
 }
@@ -78,6 +81,7 @@ impl AppState {
             callback_streams: CallbackStreamSlots::default(),
             large_answers: LargeAnswers::default(),
             openapi_document: OnceLock::new(),
+            route_scopes: OnceLock::new(),
             published_schemas: OnceLock::new(),
         }))
     }

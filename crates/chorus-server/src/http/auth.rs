@@ -1,14 +1,35 @@
 //! Authenticates `Authorization: Bearer` once per request and gives handlers the `Principal` (TRN-24, invariant 3).
 
+use super::route_scopes::RequiredScope;
 use super::{api_error::ApiError, app_state::AppState, query::QueryParams};
 use axum::extract::FromRequestParts;
+use chorus_hub::identity::IdempotencyKey;
 use chorus_hub::{Principal, identity};
 use chorus_wire::{Error, ErrorCode};
 use http::{HeaderMap, header, request::Parts};
 
-/// The outcome of authentication. The front stores it in the request's extensions; handlers take it from there.
+/// The outcome of authentication, with the scope that the route needs. The front stores it in the request's extensions;
+/// handlers take it from there.
 #[derive(Clone)]
-pub struct AuthResult(pub Result<Principal, Error>);
+pub struct AuthResult {
+    pub outcome: Result<Principal, Error>,
+    /// Already checked for the key in the header; a session token is checked when it is redeemed.
+    pub required_scope: RequiredScope,
+}
+
+impl AuthResult {
+    /// Checks the scopes of the key.
+    pub fn with_scope(self, required_scope: RequiredScope) -> Self {
+        let outcome = self.outcome.and_then(|principal| {
+            required_scope.check(&principal)?;
+            Ok(principal)
+        });
+        Self {
+            outcome,
+            required_scope,
+        }
+    }
+}
 
 /// The key in the header, `None` without a header. A malformed credential is an error, never taken for none.
 pub fn parse_bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
@@ -40,10 +61,14 @@ pub fn needs_key_lookup(state: &AppState, headers: &HeaderMap) -> bool {
 
 /// Resolves the key to its principal.
 pub async fn authenticate_request(state: &AppState, headers: &HeaderMap) -> AuthResult {
-    AuthResult(match parse_bearer(headers) {
+    let outcome = match parse_bearer(headers) {
         Ok(key) => identity::authenticate(state.hub.identity(), key).await,
         Err(error) => Err(error),
-    })
+    };
+    AuthResult {
+        outcome,
+        required_scope: RequiredScope::Any,
+    }
 }
 
 impl FromRequestParts<AppState> for AuthResult {
@@ -66,8 +91,28 @@ pub async fn authenticate_stream(
 ) -> Result<Principal, Error> {
     match query.get_single("session")? {
         Some("") => Err(Error::invalid_field("session", "session must not be empty")),
-        Some(token) => identity::authenticate_session(state.hub.identity(), token).await,
-        None => auth.0,
+        Some(token) => {
+            let principal = identity::authenticate_session(state.hub.identity(), token).await?;
+            auth.required_scope.check(&principal)?;
+            Ok(principal)
+        }
+        None => auth.outcome,
+    }
+}
+
+/// The principal of a request that rotates a key. One whose answer was lost comes again with the key that it has replaced
+///
+pub async fn authenticate_rotation(
+    state: &AppState,
+    auth: AuthResult,
+    headers: &HeaderMap,
+    idempotency_key: Option<&IdempotencyKey>,
+) -> Result<Principal, Error> {
+    match (auth.outcome, parse_bearer(headers)?, idempotency_key) {
+        (Err(error), Some(key), Some(request)) if error.code == ErrorCode::Unauthorized => {
+            identity::authenticate_replaced_key(state.hub.identity(), key, request).await
+        }
+        (outcome, _, _) => outcome,
     }
 }
 
@@ -78,8 +123,8 @@ impl FromRequestParts<AppState> for MaybeAuth {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        let AuthResult(outcome) = AuthResult::from_request_parts(parts, state).await?;
-        Ok(MaybeAuth(outcome?))
+        let auth = AuthResult::from_request_parts(parts, state).await?;
+        Ok(MaybeAuth(auth.outcome?))
     }
 }
 

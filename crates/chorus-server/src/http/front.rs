@@ -5,6 +5,7 @@ use super::allowed_origins;
 use super::api_error::{self, ApiError, ErrorFormat};
 use super::app_state::AppState;
 use super::rate_limit::RemainingBudget;
+use super::route_scopes::RequiredScope;
 use super::{cors, query, request_metrics};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -150,7 +151,13 @@ async fn dispatch_request(
         let headers = request.headers();
         let auth =
             admission::admit_request(state, headers, client, is_registration, budget).await?;
-        request.extensions_mut().insert(auth);
+        let scope = state
+            .route_scopes
+            .get()
+            .map_or(RequiredScope::Any, |scopes| {
+                scopes.find(request.method(), route)
+            });
+        request.extensions_mut().insert(auth.with_scope(scope));
     }
     let response = next.run(request).await;
     Ok(state.large_answers.hold_response(client, response))

@@ -28,6 +28,7 @@ mod raw_refusal;
 pub mod reply;
 pub mod request_metrics;
 pub mod resume;
+pub mod route_scopes;
 pub mod stream;
 pub mod tls;
 pub mod trusted_network;

@@ -28,7 +28,7 @@ pub fn parse_page(query: &QueryParams) -> Result<DirectoryPage> {
 /// List all agents
 ///
 /// The records of all registered agents, ordered by registration. Only the agent itself and operators see `endpoint`.
-#[utoipa::path(get, path = "/agents", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/agents", tag = "identity", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default"),
         ("after" = Option<String>, Query, description = "Continue here: `metadata.next` of the page before, or an agent_id")),
     responses((status = 200, body = SuccessReply<Vec<AgentRecord>>, description = "The records, at most 256 KiB of them. `metadata.next` is there when there are more."),
@@ -45,7 +45,7 @@ async fn list_agents(
 /// Get one agent
 ///
 /// The record of an agent, by any of its names.
-#[utoipa::path(get, path = "/agents/{id}", tag = "identity", security((), ("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/agents/{id}", tag = "identity", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The agent: its address, short name, UUID or handle")),
     responses((status = 200, body = SuccessReply<AgentRecord>, description = "The record."),
         (status = 404, description = "No agent of that name is registered.")))]
@@ -64,7 +64,7 @@ async fn get_agent(
 /// Unregister an agent
 ///
 /// Removes the agent and its key. Removing an agent that is not registered succeeds as well.
-#[utoipa::path(delete, path = "/agents/{id}", tag = "identity", security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(delete, path = "/agents/{id}", tag = "identity", security(("agent_key" = ["admin"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The agent: its address, short name, UUID or handle")),
     responses((status = 200, body = SuccessReply<AgentDeleted>, description = "The agent is not registered any more."),
         (status = 403, description = "The key is of another agent.")))]

@@ -3,6 +3,7 @@
 mod agents;
 mod invite_page;
 mod invites;
+mod keys;
 mod register;
 mod session_token;
 
@@ -17,5 +18,6 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(agents::routes())
         .merge(invite_page::routes())
         .merge(invites::routes())
+        .merge(keys::routes())
         .merge(session_token::routes())
 }

@@ -1,15 +1,16 @@
 //! `POST /register` and `POST /agents`: registration by the agent itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11).
 
 use crate::http::api_error::{ApiError, ErrorFormat};
-use crate::http::auth::{AuthResult, RequireOperator};
+use crate::http::auth::{self, AuthResult, RequireOperator};
+use crate::http::idempotency::IdempotencyHeader;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use bytes::Bytes;
-use chorus_hub::lifecycle;
+use chorus_hub::{Principal, lifecycle};
 use chorus_wire::reply::{MarketRegistrationReply, RegistrationReply, SuccessReply};
 use chorus_wire::{Result, registration, registration::RegistrationRequest};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -32,16 +33,20 @@ enum RegistrationAnswer {
 ///
 /// A new name gets a key, which is shown only in this reply. With the agent's current key the same request updates the
 /// registration and replaces the key. The body has the form with a card or the form of the market; a body in the form of the
-/// market gets its reply and its errors in that form.
+/// market gets its reply and its errors in that form. If the answer to a rotation is lost, the same request may be repeated
+/// with the old key and the same `Idempotency-Key` until the new key is first used.
 #[utoipa::path(post, path = "/register", tag = "identity", request_body = chorus_wire::registration::RegistrationBody,
-    security((), ("agent_key" = []), ("operator_key" = [])),
+    security((), ("agent_key" = ["admin"]), ("operator_key" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a rotation repeatable")),
     responses((status = 201, body = RegistrationAnswer, description = "Registered. `api_key` is shown only here."),
         (status = 200, body = RegistrationAnswer, description = "Updated, with a new key. The old key no longer works."),
         (status = 403, description = "The invite code is missing, unknown, revoked, expired or used up, or the owner belongs to another key."),
-        (status = 409, description = "The name is taken.")))]
+        (status = 409, description = "The name is taken, or the Idempotency-Key was used with another body.")))]
 async fn register_agent(
     State(state): State<AppState>,
     auth: AuthResult,
+    idempotency: IdempotencyHeader,
+    headers: HeaderMap,
     JsonBytes(body): JsonBytes,
 ) -> ApiResult {
     // Evaluated only on error: the form of the error follows the form of the body, even when it cannot be parsed.
@@ -52,20 +57,34 @@ async fn register_agent(
             ErrorFormat::Wrapped
         }
     };
-    let outcome = run_registration(&state, auth, &body).await;
+    let outcome = run_registration(&state, auth, idempotency, &headers, &body).await;
     outcome.map_err(|error| ApiError::new(error, error_format()))?
 }
 
 async fn run_registration(
     state: &AppState,
-    AuthResult(principal): AuthResult,
+    auth: AuthResult,
+    idempotency: IdempotencyHeader,
+    headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<ApiResult> {
-    let principal = principal?;
+    let idempotency_key = match &auth.outcome {
+        Ok(Principal::Anonymous | Principal::Operator(_)) => None,
+        // An invalid body is refused after an invalid key.
+        Ok(Principal::Agent(_)) | Err(_) => idempotency.with_body(body).ok().flatten(),
+    };
+    let principal =
+        auth::authenticate_rotation(state, auth, headers, idempotency_key.as_ref()).await?;
     let request = RegistrationRequest::parse(body)?;
     let is_market_form = request.is_market_form();
-    let (is_new, registered) =
-        lifecycle::register_agent(&principal, &state.hub, state.hub.frames(), request).await?;
+    let (is_new, registered) = lifecycle::register_agent(
+        &principal,
+        &state.hub,
+        state.hub.frames(),
+        request,
+        idempotency_key,
+    )
+    .await?;
     let answer = if is_market_form {
         RegistrationAnswer::Market(to_market_reply(registered))
     } else {

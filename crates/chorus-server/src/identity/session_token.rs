@@ -15,7 +15,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Create a session token
 ///
 /// A token that opens one stream within 300 seconds, for clients such as browsers that cannot set headers.
-#[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(post, path = "/agent/session", tag = "envelope", security(("agent_key" = ["any"])),
     responses((status = 200, body = SuccessReply<SessionToken>, description = "The token.")))]
 async fn create_session(
     State(state): State<AppState>,

@@ -18,7 +18,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Get an account
 ///
 /// The credits that an owner can spend, and those on hold for its jobs.
-#[utoipa::path(get, path = "/accounts/{owner}", tag = "market", params(("owner" = String, Path, description = "The owner_id")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/accounts/{owner}", tag = "market", params(("owner" = String, Path, description = "The owner_id")), security(("agent_key" = ["market"]), ("operator_key" = [])),
     responses((status = 200, body = OwnerAccount, description = "The account."),
         (status = 403, description = "The key is not of that owner."),
         (status = 404, description = "There is no such owner.")))]

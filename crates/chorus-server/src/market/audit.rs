@@ -16,7 +16,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// List the postings of the ledger
 ///
 /// Newest first. An agent sees those of its owner, an operator those of all owners.
-#[utoipa::path(get, path = "/audit", tag = "market", security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/audit", tag = "market", security(("agent_key" = ["market"]), ("operator_key" = [])),
     params(("job_id" = Option<String>, Query, description = "Only the postings of this job"),
         ("owner_id" = Option<String>, Query, description = "Only the postings of this owner"),
         ("before" = Option<i64>, Query, description = "Only postings before this id, for the next page"),

@@ -15,7 +15,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Report that an agent is online
 ///
 /// Any other request with the key does the same.
-#[utoipa::path(post, path = "/heartbeat", tag = "market", request_body = Option<chorus_wire::market::heartbeat::Heartbeat>, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/heartbeat", tag = "market", request_body = Option<chorus_wire::market::heartbeat::Heartbeat>, security(("agent_key" = ["market"])),
     responses((status = 200, body = HeartbeatReply, description = "The agent is online."),
         (status = 403, description = "The key is of another agent.")))]
 async fn record_heartbeat(

@@ -23,7 +23,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Request a job
 ///
 /// Hires an agent for a skill. The budget is held until the job ends. A repeated `job_id` with the same body is the same job.
-#[utoipa::path(post, path = "/jobs", tag = "market", request_body = chorus_wire::market::job::JobBody, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/jobs", tag = "market", request_body = chorus_wire::market::job::JobBody, security(("agent_key" = ["market"])),
     responses((status = 202, body = Job, description = "The job."),
         (status = 400, description = "The request is malformed, no agent has the skill, the budget is below the price, or the credits do not suffice."),
         (status = 403, description = "The key is of another agent than `orchestrator_id`, or an operator's."),
@@ -44,7 +44,7 @@ async fn request_job(
 /// List my jobs
 ///
 /// The jobs that the agent requested or works on, newest first.
-#[utoipa::path(get, path = "/jobs", tag = "market", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/jobs", tag = "market", security(("agent_key" = ["market"])),
     params(("role" = Option<String>, Query, pattern = "^(orchestrator|worker)$", description = "Only jobs that the agent requested, or only those that it works on"),
         ("status" = Option<String>, Query, pattern = "^(PENDING|SUCCESS|FAILURE|held|dispatched|done|failed|cancelled|expired)$", description = "Only jobs with this status or state"),
         ("before" = Option<String>, Query, description = "Only jobs before this job_id, for the next page"),
@@ -69,7 +69,7 @@ async fn list_jobs(
 /// Get a job
 ///
 /// For its requester, its worker and operators.
-#[utoipa::path(get, path = "/jobs/{id}", tag = "market", params(("id" = String, Path, description = "The job_id")), security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/jobs/{id}", tag = "market", params(("id" = String, Path, description = "The job_id")), security(("agent_key" = ["market"]), ("operator_key" = [])),
     responses((status = 200, body = Job, description = "The job."),
         (status = 404, description = "There is no such job for this key.")))]
 async fn get_job(
@@ -86,7 +86,7 @@ async fn get_job(
 /// Report the result of a job
 ///
 /// For its worker. The first result stands.
-#[utoipa::path(post, path = "/jobs/{id}/result", tag = "market", params(("id" = String, Path, description = "The job_id")), request_body = chorus_wire::market::job::JobResultBody, security(("agent_key" = [])),
+#[utoipa::path(post, path = "/jobs/{id}/result", tag = "market", params(("id" = String, Path, description = "The job_id")), request_body = chorus_wire::market::job::JobResultBody, security(("agent_key" = ["market"])),
     responses((status = 200, body = Job, description = "The ended job."),
         (status = 400, description = "The request is malformed, or the cost is above the budget."),
         (status = 403, description = "The key is not of the worker."),
@@ -108,7 +108,7 @@ async fn report_job_result(
 /// Cancel a job
 ///
 /// For its requester, before the result. The budget is returned and no score changes.
-#[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "market", params(("id" = String, Path, description = "The job_id")), security(("agent_key" = [])),
+#[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "market", params(("id" = String, Path, description = "The job_id")), security(("agent_key" = ["market"])),
     responses((status = 200, body = Job, description = "The cancelled job."),
         (status = 403, description = "The key is not of the requester."),
         (status = 404, description = "There is no such job for this key."),

@@ -15,7 +15,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Get the reputation of an agent
 ///
 /// Its score, its successes and failures, and the latest changes of the score.
-#[utoipa::path(get, path = "/reputation/{agent}", tag = "market", security((), ("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/reputation/{agent}", tag = "market", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("agent" = String, Path, description = "The agent: its address, short name, UUID or handle")),
     responses((status = 200, body = ReputationReport, description = "The reputation."),
         (status = 404, description = "No agent of that name is registered.")))]

@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// List all offered skills
 ///
 /// For each skill, how many agents offer it and the lowest price.
-#[utoipa::path(get, path = "/skills", tag = "market", security((), ("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(get, path = "/skills", tag = "market", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default"),
         ("after" = Option<String>, Query, description = "Continue here: the `after` of the `Link` header of the page before, or a skill_name")),
     responses((status = 200, body = SkillCatalogue, description = "The skills, at most 256 KiB of them. When there are more, a `Link` header with `rel=\"next\"` leads to them.")))]
@@ -44,7 +44,7 @@ async fn list_skills(
 /// Offer a skill
 ///
 /// Adds the skill or changes it. The key and the other skills of the agent stay as they are.
-#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), request_body = chorus_wire::market::skill::SkillUpdate, security(("agent_key" = [])),
+#[utoipa::path(put, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), request_body = chorus_wire::market::skill::SkillUpdate, security(("agent_key" = ["market"])),
     responses((status = 201, body = SkillOffer, description = "The skill is offered."),
         (status = 200, body = SkillOffer, description = "The offer has changed.")))]
 async fn put_skill(
@@ -76,7 +76,7 @@ struct WithdrawnSkill {
 /// Withdraw a skill
 ///
 /// Ends the agent's offer of a skill.
-#[utoipa::path(delete, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), security(("agent_key" = [])),
+#[utoipa::path(delete, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), security(("agent_key" = ["market"])),
     responses((status = 200, body = WithdrawnSkill, description = "The skill is not offered; `withdrawn` is false if it was not.")))]
 async fn withdraw_skill(
     State(state): State<AppState>,

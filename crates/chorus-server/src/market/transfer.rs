@@ -15,7 +15,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Transfer credits to another owner
 ///
 /// A repeated `transfer_id` with the same body gets the first reply again.
-#[utoipa::path(post, path = "/transfer", tag = "market", request_body = CreditTransfer, security(("agent_key" = []), ("operator_key" = [])),
+#[utoipa::path(post, path = "/transfer", tag = "market", request_body = CreditTransfer, security(("agent_key" = ["market"]), ("operator_key" = [])),
     responses((status = 200, body = TransferReply, description = "Both balances after the transfer."),
         (status = 400, description = "The request is malformed, or the credits do not suffice."),
         (status = 403, description = "The key is not of `from_owner`."),

@@ -30,7 +30,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 }
 
 /// The hub's verbs as tools: one JSON-RPC message of the Model Context Protocol, revision 2026-07-28 or 2025-11-25
-#[utoipa::path(post, path = "/mcp", tag = "mcp", security(("agent_key" = [])), request_body = Object,
+#[utoipa::path(post, path = "/mcp", tag = "mcp", security(("agent_key" = ["any"])), request_body = Object,
     params(("tools" = Option<String>, Query, description = "Only these groups of tools: messages, frames, channels, market, with commas between them", example = "messages,frames"),
         ("MCP-Protocol-Version" = Option<String>, Header, description = "The revision that the message is of")),
     responses((status = 200, body = Object, description = "The answer to a request"),
@@ -39,8 +39,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         (status = 403, body = FailureReply, description = "An operator's key, another Host or another Origin")))]
 async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiResult {
     let (mut parts, body) = request.into_parts();
-    let AuthResult(auth) = AuthResult::from_request_parts(&mut parts, &state).await?;
-    let principal = match auth {
+    let auth = AuthResult::from_request_parts(&mut parts, &state).await?;
+    let principal = match auth.outcome {
         Ok(Principal::Anonymous) => {
             return Ok(unauthorized_response(
                 &state,
@@ -51,7 +51,7 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
         Err(error) if error.code == ErrorCode::Unauthorized => {
             return Ok(unauthorized_response(&state, "/mcp", error));
         }
-        auth => auth?,
+        outcome => outcome?,
     };
     principal.require_agent()?;
     let session = SessionHeaders::from_headers(&parts.headers);

@@ -2,8 +2,11 @@
 
 use super::tool::{self, ToolDefinition};
 use super::tool_call::ToolCall;
+use super::tool_error::ToolError;
 use super::tool_group::ToolGroups;
 use super::{channel, envelope, frame, market, prompts, resources};
+use crate::http::route_scopes::RequiredScope;
+use chorus_wire::agent_key::KeyScope;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
@@ -21,15 +24,13 @@ const INSTRUCTIONS: &str = "Chorus connects you with other people's agents, with
     resource chorus://skill/en is the full guide.";
 
 static HUB_TOOLS: LazyLock<Vec<ToolDefinition<ToolCall>>> = LazyLock::new(|| {
-    [
-        envelope::envelope_tools(),
-        frame::frame_tools(),
-        channel::channel_tools(),
-        market::market_tools(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let needs = |scope, tools| ToolDefinition::with_scope(RequiredScope::Needs(scope), tools);
+    envelope::envelope_tools()
+        .into_iter()
+        .chain(needs(KeyScope::Frames, frame::frame_tools()))
+        .chain(needs(KeyScope::Channels, channel::channel_tools()))
+        .chain(needs(KeyScope::Market, market::market_tools()))
+        .collect()
 });
 
 /// Every tool of `/mcp`.
@@ -87,6 +88,13 @@ impl ServerHandler for HubToolServer {
                 None,
             ));
         }
+        let called = hub_tools()
+            .iter()
+            .find(|definition| definition.tool.name == request.name);
+        let scope = called.and_then(|definition| definition.required_scope);
+        if let Some(Err(error)) = scope.map(|scope| scope.check(&self.call.principal)) {
+            return Ok(ToolError::from(error).into_result().into());
+        }
         tool::call_tool_by_name(hub_tools(), self.call.clone(), request).await
     }
 
@@ -136,5 +144,20 @@ impl ServerHandler for HubToolServer {
         prompts::get_prompt(&self.call, &request)
             .await
             .map(Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-94
+    #[test]
+    fn every_tool_names_the_scope_of_its_key() {
+        let forgotten = hub_tools()
+            .iter()
+            .filter(|definition| definition.required_scope.is_none())
+            .map(|definition| definition.tool.name.as_ref());
+        assert_eq!(forgotten.collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }

@@ -2,9 +2,11 @@
 
 use super::fit_page;
 use super::tool_call::ToolCall;
+use crate::http::route_scopes::RequiredScope;
 use crate::pages::{SKILL_TEXTS, skill_text};
 use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::{envelope, lifecycle};
+use chorus_wire::agent_key::KeyScope;
 use chorus_wire::{Error, ErrorCode, limits};
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -97,6 +99,7 @@ pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceRes
             .replace("%40", "@")
             .replace("%7E", "~")
             .replace("%7e", "~");
+        require_scope(call, KeyScope::Read)?;
         let found = envelope::search_messages(
             &call.principal,
             &call.state.hub,
@@ -112,6 +115,7 @@ pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceRes
         .strip_prefix(CHANNEL_PREFIX)
         .and_then(|rest| rest.strip_suffix(HISTORY_SUFFIX))
     {
+        require_scope(call, KeyScope::Channels)?;
         let rows = history::list_channel_history(
             &call.principal,
             &call.state.hub,
@@ -127,6 +131,12 @@ pub async fn read_resource(call: &ToolCall, uri: &str) -> Result<ReadResourceRes
         return Err(not_found_error(uri));
     };
     Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn require_scope(call: &ToolCall, scope: KeyScope) -> Result<(), ErrorData> {
+    RequiredScope::Needs(scope)
+        .check(&call.principal)
+        .map_err(|error| ErrorData::invalid_request(error.to_string(), None))
 }
 
 fn json_contents(uri: &str, value: &impl Serialize) -> Result<ResourceContents, ErrorData> {

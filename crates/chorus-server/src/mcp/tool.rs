@@ -2,6 +2,7 @@
 
 use super::schema;
 use super::tool_error::ToolError;
+use crate::http::route_scopes::RequiredScope;
 use chorus_wire::limits;
 use futures_util::future::{BoxFuture, FutureExt};
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
@@ -73,6 +74,8 @@ pub struct ToolDefinition<C> {
     /// The full schema of the arguments; the published one is shorter.
     input_schema: JsonObject,
     input_validator: Option<Validator>,
+    /// What the tool asks of the caller's key; `None` only for the tools of a channel, whose tokens have no scopes.
+    pub required_scope: Option<RequiredScope>,
     /// Other names that models use for an argument, with the argument they mean.
     aliases: &'static [(&'static str, &'static str)],
     run: ToolRunner<C>,
@@ -104,9 +107,21 @@ impl<C: Send + 'static> ToolDefinition<C> {
             tool,
             input_schema: input,
             input_validator,
+            required_scope: None,
             aliases: &[],
             run: Box::new(move |call, arguments| run_erased(&run, call, arguments)),
         }
+    }
+
+    /// The tools with the scope that they need.
+    pub fn with_scope(
+        required_scope: RequiredScope,
+        tools: Vec<Self>,
+    ) -> impl Iterator<Item = Self> {
+        tools.into_iter().map(move |tool| Self {
+            required_scope: Some(required_scope),
+            ..tool
+        })
     }
 
     pub fn aliases(self, aliases: &'static [(&'static str, &'static str)]) -> Self {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 pub struct OperationTraits {
     has_body: bool,
     takes_key: bool,
-    /// Without a key it is refused, and a key of the other kind is refused too.
-    needs_one_kind_of_key: bool,
+    /// A key may be refused: it is of the other kind, or lacks the scope.
+    refuses_some_keys: bool,
     pub is_rate_limited: bool,
 }
 
@@ -27,10 +27,17 @@ impl OperationTraits {
         Self {
             has_body: operation.get("requestBody").is_some(),
             takes_key: alternatives.iter().any(|keys| !keys.is_empty()),
-            needs_one_kind_of_key: !is_open && accepts("agent_key") != accepts("operator_key"),
+            refuses_some_keys: needs_scope(&alternatives)
+                || !is_open && accepts("agent_key") != accepts("operator_key"),
             is_rate_limited: front::is_rate_limited(path),
         }
     }
+}
+
+/// Whether a key of an agent needs a certain scope.
+fn needs_scope(alternatives: &[&Map<String, Value>]) -> bool {
+    let mut scopes = alternatives.iter().filter_map(|keys| keys.get("agent_key"));
+    scopes.any(|scopes| scopes.get(0).is_some_and(|scope| scope != "any"))
 }
 
 /// A response that every operation with a certain trait may give.
@@ -58,8 +65,8 @@ const COMMON_RESPONSES: [CommonResponse; 12] = [
     CommonResponse {
         status: "403",
         name: "Forbidden",
-        description: "The key is valid, but this operation needs a key of another kind or of another agent.",
-        applies: |traits| traits.needs_one_kind_of_key,
+        description: "The key is valid, but this operation needs a key of another kind, of another agent or with another scope.",
+        applies: |traits| traits.refuses_some_keys,
     },
     CommonResponse {
         status: "403",

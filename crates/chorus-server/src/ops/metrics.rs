@@ -21,7 +21,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 async fn get_metrics(State(state): State<AppState>, parts: Parts) -> ApiResult {
     if !is_private_address(admission::client_address(&parts.extensions)) {
         let auth = auth::authenticate_request(&state, &parts.headers).await;
-        match auth.0 {
+        match auth.outcome {
             Ok(Principal::Operator(_)) => {}
             Ok(Principal::Agent(_) | Principal::Anonymous) | Err(_) => {
                 directory_access::check_open_directory(&state).await?;

@@ -7,7 +7,7 @@
 #[path = "../cli/actors.rs"]
 #[expect(dead_code, reason = "these attacks need only some of the actors")]
 mod actors;
+mod frame_flood;
 mod slow_readers;
 mod support;
-mod frame_flood;
 mod support_frames;

@@ -86,7 +86,7 @@ const HUB: EdgeTable = &[
     ("market", PROTOCOL),
     ("frame", PROTOCOL),
     ("lifecycle", ABOVE_PROTOCOLS),
-    ("ops", ABOVE_PROTOCOLS),
+    ("ops", OPERATIONS),
     ("hub", COMPOSITION),
 ];
 
@@ -112,6 +112,24 @@ const ABOVE_PROTOCOLS: &[&str] = &[
     "envelope",
     "frame",
     "identity",
+    "limits",
+    "market",
+    "seal",
+    "random",
+    "settings",
+    "start_error",
+    "store",
+    "stream_end",
+];
+const OPERATIONS: &[&str] = &[
+    "channel",
+    "clock",
+    "context",
+    "delivery",
+    "envelope",
+    "frame",
+    "identity",
+    "lifecycle",
     "limits",
     "market",
     "seal",

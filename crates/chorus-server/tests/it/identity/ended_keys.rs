@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Everything that a client can get with the key of a member of a channel.
 pub struct Credentials {
-    room: String,
+    pub room: String,
     callback: String,
     bearer: String,
     standing: String,
@@ -83,6 +83,13 @@ impl Credentials {
         let delivery = json!({"channel": {"id": "c"}, "callback": "https://service.example.com/cb",
             "message": {"id": message, "sender": "x", "content": "x"}});
         hub.anonymous().post(&self.connection, &delivery).await
+    }
+
+    pub async fn assert_standing_alive(&self, hub: &Hub) {
+        for path in [&self.standing, &self.standing_of_other] {
+            let answer = self.post_event(hub, path).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
     }
 
     /// All but the session token, which works once.

@@ -1,5 +1,6 @@
 //! Agents: registration, keys, invites, the directory and removal.
 
+mod agent_keys;
 mod directory;
 mod ended_keys;
 mod invites;

@@ -8,6 +8,7 @@ use serde_json::json;
 pub async fn run(transcript: &mut Transcript) {
     public_pages(transcript).await;
     operator_routes(transcript).await;
+    agent_keys(transcript).await;
     let routes = routes(transcript).await;
     every_route(transcript, &routes).await;
     unknown_paths(transcript).await;
@@ -91,6 +92,31 @@ async fn operator_routes(transcript: &mut Transcript) {
         .expect_status(200);
 }
 
+/// Further keys, and a rotation whose answer is asked for again.
+async fn agent_keys(transcript: &mut Transcript) {
+    let pia = super::envelope::agent(transcript, "pia@chorus").await;
+    let new = json!({"label": "build", "scopes": ["send"], "expires_in_s": 60});
+    let made = transcript.post(&pia, "/agent/keys", &new).await;
+    let made = made.expect_status(201);
+    let (id, key) = (made.text_at("/data/id"), made.text_at("/data/key"));
+    transcript.get(&key, "/agent/keys").await.expect_status(403);
+    transcript
+        .get(&key, "/handles/~pia/roster")
+        .await
+        .expect_status(403);
+    transcript.get(&key, "/jobs").await.expect_status(403);
+    transcript.get(&pia, "/agent/keys").await.expect_status(200);
+    for status in [200, 404] {
+        let ended = raw_request("DELETE", &format!("/agent/keys/{id}")).key(&pia);
+        transcript.record(ended).await.expect_status(status);
+    }
+    for overlap in [json!({"overlap_s": 60}), json!({})] {
+        let rotate = raw_request("POST", "/agent/keys/rotate").key(&pia);
+        let rotate = rotate.header("idempotency-key", "once").json(&overlap);
+        transcript.record(rotate).await;
+    }
+}
+
 /// Every route with invalid input, including NUL, which PostgreSQL stores in no text.
 async fn every_route(transcript: &mut Transcript, routes: &[Route]) {
     let olga = super::envelope::agent(transcript, "olga@chorus").await;
@@ -122,8 +148,13 @@ async fn every_route(transcript: &mut Transcript, routes: &[Route]) {
                 {
                     continue;
                 }
+                // A rotation that succeeds would end the key of the requests that follow.
+                let body = match route.path.ends_with("/rotate") {
+                    true => json!({"overlap_s": "x"}),
+                    false => json!({}),
+                };
                 transcript
-                    .record(raw_request(&route.method, &path).key(key).json(&json!({})))
+                    .record(raw_request(&route.method, &path).key(key).json(&body))
                     .await;
             }
         }
