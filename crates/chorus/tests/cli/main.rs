@@ -10,6 +10,7 @@ mod agents_docs;
 mod authority;
 mod channel;
 mod channel_hubs;
+mod channel_origins;
 mod configuration;
 mod copy;
 mod crash;

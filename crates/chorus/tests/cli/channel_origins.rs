@@ -1,0 +1,80 @@
+//! Services that deliver under one channel id: each gets only its own answers.
+
+use crate::actors::{Scene, TIMEOUT};
+use std::io::{Read, Write};
+
+/// Posts a delivery to a connection string, as a service does.
+fn deliver(connection: &str, callback: &str, content: &str) {
+    let (address, path) = connection
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .unwrap();
+    let body =
+        serde_json::json!({ "channel": { "id": "C1", "name": "board" }, "callback": callback,
+        "message": { "id": content, "sender": "operator", "content": content } })
+        .to_string();
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all((head + &body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
+}
+
+/// A service that takes one answer: its callback, and what was posted there.
+fn start_service() -> (String, std::sync::mpsc::Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let callback = format!("http://{}/answers/tok_1", listener.local_addr().unwrap());
+    let (answer_sender, answers) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut request = String::new();
+        let mut buffer = [0; 4096];
+        while !request.ends_with('}') {
+            let read = socket.read(&mut buffer).unwrap();
+            request.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+        }
+        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+        socket.write_all(answer.as_bytes()).unwrap();
+        answer_sender.send(request).unwrap();
+    });
+    (callback, answers)
+}
+
+// A service may deliver under any channel id; the answer goes to the service that the agent means.
+#[test]
+fn a_channel_id_of_two_services_must_be_named_with_its_service() {
+    let scene = Scene::open();
+    let bob = scene.agent("bob");
+    let connection = bob.run(&["connection"]).ok().out.trim().to_owned();
+    let (callback, answers) = start_service();
+    deliver(&connection, &callback, "how much?");
+    deliver(&connection, "http://127.0.0.1:1/answers/tok_2", "tell us");
+    let heard = bob.json(&["listen", "--count", "2"]);
+    assert_eq!(heard[1]["origin"], "http://127.0.0.1:1");
+    for channel in ["C1", "board"] {
+        let asked = bob.run(&["say", "--channel", channel, "42"]);
+        assert_eq!(asked.code, 1, "{asked:?}");
+        assert!(
+            asked
+                .err
+                .contains("--channel C1 --service http://127.0.0.1:1"),
+            "{asked:?}"
+        );
+        assert!(!asked.err.contains("tok_"), "{asked:?}");
+    }
+    let service = heard[0]["origin"].as_str().unwrap();
+    bob.run(&["say", "--channel", "C1", "--service", service, "42"])
+        .ok();
+    let posted = answers.recv_timeout(TIMEOUT).unwrap();
+    assert!(
+        posted.starts_with("POST /answers/tok_1") && posted.contains("42"),
+        "{posted}"
+    );
+    deliver(&connection, "http://127.0.0.1:1/answers/tok_3", "once more");
+    let shown = bob.run(&["listen", "--once"]).ok().out;
+    assert_eq!(shown, "#board at http://127.0.0.1:1 operator: once more\n");
+}
