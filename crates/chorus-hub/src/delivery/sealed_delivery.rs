@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn seal_key(dir: &tempfile::TempDir) -> SealKey {
-        SealKey::load_or_create(dir.path(), None).unwrap()
+        SealKey::load_or_create(dir.path(), None, crate::seal::SealedData::Nothing).unwrap()
     }
 
     /// D-105, R-78
