@@ -39,6 +39,12 @@ pub fn time_health(hub: &Hub) -> Duration {
     asked_at.elapsed()
 }
 
+/// How many files and sockets the hub's process has open.
+pub fn open_files(hub: &Hub) -> usize {
+    let folder = format!("/proc/{}/fd", hub.process.pid());
+    std::fs::read_dir(folder).unwrap().count()
+}
+
 /// The resident memory of the hub's process, in bytes.
 pub fn resident_bytes(hub: &Hub) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", hub.process.pid())).unwrap();

@@ -195,6 +195,7 @@ const WIRE: EdgeTable = &[
     ("credits", &["limits"]),
     ("contract", &["credits", "limits", "secret", "time"]),
     ("identity", &["contract", "limits"]),
+    ("list_page", &["limits"]),
     ("json", &["contract"]),
     ("sse", &["cursor", "limits"]),
     ("invite", &["contract", "limits", "time"]),

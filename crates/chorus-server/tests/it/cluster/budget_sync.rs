@@ -35,10 +35,11 @@ async fn passed(places: &[Agent], each: usize) -> usize {
     asked(places, each).await.0
 }
 
-/// So many that each of a few hubs decides about some of them.
+/// Several, so that each of a few hubs may decide about one of them. Together they stay within what their address may spend,
+/// four times the budget of one.
 async fn several(hub: &Hub) -> Vec<Agent> {
     let mut agents = Vec::new();
-    for name in ["ann", "bea", "cat", "dan", "eve", "fay", "gil", "hal"] {
+    for name in ["ann", "bea", "cat"] {
         agents.push(hub.agent(name).await);
     }
     agents

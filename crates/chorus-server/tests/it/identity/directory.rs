@@ -177,7 +177,7 @@ story!(
     |hub| async {
         //
         let mut all = Vec::new();
-        for number in 0..90 {
+        for number in 0..70 {
             let id = format!("large-{number:03}@chorus");
             all.push(hub.agent_with(&id, &large_card(number)).await);
         }
@@ -228,7 +228,7 @@ story!(
         assert_eq!(second[0]["agent_id"], json!(all[2].id));
         let last = hub
             .anonymous()
-            .get(&format!("/agents?after={}", all[88].id))
+            .get(&format!("/agents?after={}", all[68].id))
             .await;
         assert_eq!(last.json()["metadata"].get("next"), None, "{last:?}");
     }
