@@ -11,3 +11,8 @@ mod frame_flood;
 mod slow_readers;
 mod support;
 mod support_frames;
+mod outbox_tarpit;
+mod registration_flood;
+mod silent_name_server;
+mod support_compute;
+mod webhook_tarpit;
