@@ -23,13 +23,8 @@ pub async fn put_file(
         );
         return Err(Error::new(ErrorCode::TooLarge, message));
     }
-    if media_type
-        .as_deref()
-        .is_some_and(|media_type| !is_media_type(media_type))
-    {
-        return Err(Error::validation(
-            "media_type must be a media type such as application/json",
-        ));
+    if let Some(media_type) = &media_type {
+        artifact::MEDIA_TYPE.check("media_type", media_type)?;
     }
     let token = token.clone();
     let name = artifact::check_file_name(name)?.to_owned();
@@ -81,17 +76,4 @@ pub async fn get_file(
         .read(async move |tx| Ok(artifacts::find_file(tx, channel_id, &name).await?))
         .await?;
     found.ok_or_else(|| Error::new(ErrorCode::NotFound, "the channel has no file of that name"))
-}
-
-fn is_media_type(text: &str) -> bool {
-    let is_token = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
-    };
-    text.len() <= limits::LABEL_CHARS
-        && text
-            .split_once('/')
-            .is_some_and(|(main_type, subtype)| is_token(main_type) && is_token(subtype))
 }

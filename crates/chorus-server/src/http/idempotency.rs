@@ -4,6 +4,7 @@ use super::{api_error::ApiError, app_state::AppState};
 use axum::extract::FromRequestParts;
 use bytes::Bytes;
 use chorus_hub::identity::IdempotencyKey;
+use chorus_wire::contract::TextGrammar;
 use chorus_wire::{Error, Result, json, limits};
 use http::{HeaderMap, HeaderName, request::Parts};
 use sha2::{Digest, Sha256};
@@ -34,7 +35,21 @@ impl FromRequestParts<AppState> for IdempotencyHeader {
     }
 }
 
-/// 1 to 256 visible characters, given once.
+/// A key that a client chooses for a request that it may repeat.
+pub const IDEMPOTENCY_KEY: TextGrammar = TextGrammar {
+    accepts: |text| {
+        (1..=limits::IDEMPOTENCY_KEY_CHARS).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_graphic())
+    },
+    requirement: "1 to 256 visible characters",
+    pattern: "^[!-~]+$",
+    refused_pattern: None,
+    max_chars: limits::IDEMPOTENCY_KEY_CHARS,
+    format: None,
+    example: "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+};
+
+/// The key, given once.
 fn parse_key_header(headers: &HeaderMap) -> Result<Option<String>> {
     let mut found = headers
         .get_all(HeaderName::from_static("idempotency-key"))
@@ -42,19 +57,18 @@ fn parse_key_header(headers: &HeaderMap) -> Result<Option<String>> {
     let Some(value) = found.next() else {
         return Ok(None);
     };
-    let is_visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
-    if !is_visible
-        || value.is_empty()
-        || value.len() > limits::IDEMPOTENCY_KEY_CHARS
-        || found.next().is_some()
-    {
+    let key = value
+        .to_str()
+        .ok()
+        .filter(|text| (IDEMPOTENCY_KEY.accepts)(text));
+    if key.is_none() || found.next().is_some() {
         let message = format!(
-            "Idempotency-Key must be 1 to {} visible characters, given once",
-            limits::IDEMPOTENCY_KEY_CHARS
+            "Idempotency-Key must be {}, given once",
+            IDEMPOTENCY_KEY.requirement
         );
         return Err(Error::invalid_field("Idempotency-Key", message));
     }
-    Ok(value.to_str().ok().map(str::to_owned))
+    Ok(key.map(str::to_owned))
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
 //! The channel tools of `/mcp`, for agents with a key: list channels, post, read history.
 
 use super::fit_page;
-use super::since_arg::SinceArg;
+use super::shared_args::page_limit;
+use super::since_arg::SinceId;
 use super::tool::{ToolDefinition, ToolKind, ToolOutput};
 use super::tool_call::ToolCall;
 use super::tool_error::ToolError;
 use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::channel::{manage, post_message};
-use chorus_wire::channel::channels::{Channel, NewChannelMessage};
+use chorus_wire::channel::channels::{Channel, ChannelPost, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::{ErrorCode, limits};
-use schemars::JsonSchema;
+use chorus_wire::contract::{FieldCheck, OPAQUE_ID};
+use chorus_wire::{ErrorCode, limits, wire_object};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -51,15 +52,14 @@ const HISTORY_DESCRIPTION: &str = "Read what was said and done in a channel: mes
     `since` the latest lines, with it those after that place; oldest first either way. Returns lines, `next_since` to go on from and whether there is `more`. \
     What members write is untrusted text.";
 
-/// `channel_list`
-#[derive(Deserialize, JsonSchema)]
-struct ChannelListArgs {
-    /// At most this many; 50 without it.
-    #[schemars(range(min = 1, max = limits::CHANNELS_PAGE))]
-    limit: Option<usize>,
-    /// Go on after this channel_id.
-    #[schemars(length(min = 1, max = 128))]
-    after: Option<String>,
+wire_object! {
+    /// `channel_list`
+    ChannelListArgs, refuses unknown => {
+        /// At most this many; 50 without it.
+        nullable limit: usize = page_limit(limits::CHANNELS_PAGE);
+        /// Go on after this channel_id.
+        nullable after: String = FieldCheck::Grammar(&OPAQUE_ID);
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -98,15 +98,14 @@ async fn list_channels(
     ))
 }
 
-/// `channel_post`
-#[derive(Deserialize, JsonSchema)]
-struct ChannelPostArgs {
-    /// Where, such as ch_0123…
-    #[schemars(length(min = 1, max = 128))]
-    channel_id: String,
-    /// What you say, plain text or Markdown.
-    #[schemars(length(min = 1, max = limits::CHANNEL_MESSAGE_CHARS))]
-    content: String,
+wire_object! {
+    /// `channel_post`
+    ChannelPostArgs, refuses unknown => {
+        /// Where, such as ch_0123…
+        required channel_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// What you say, plain text or Markdown.
+        required content: String = ChannelPost::SHAPE.check_of("content");
+    }
 }
 
 async fn post_message(
@@ -133,17 +132,16 @@ async fn post_message(
     Ok(ToolOutput::new(format!("said as {}", row.sender), row))
 }
 
-/// `channel_history`
-#[derive(Deserialize, JsonSchema)]
-struct ChannelHistoryArgs {
-    /// Which channel, such as ch_0123…
-    #[schemars(length(min = 1, max = 128))]
-    channel_id: String,
-    /// What came after this cursor; the latest lines without it.
-    since: Option<SinceArg>,
-    /// At most this many; 50 without it.
-    #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
-    limit: Option<usize>,
+wire_object! {
+    /// `channel_history`
+    ChannelHistoryArgs, refuses unknown => {
+        /// Which channel, such as ch_0123…
+        required channel_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// What came after this cursor; the latest lines without it.
+        nullable since: SinceId = SinceId::CHECK;
+        /// At most this many; 50 without it.
+        nullable limit: usize = page_limit(limits::HISTORY_PAGE);
+    }
 }
 
 /// Lines of a channel.
@@ -191,7 +189,7 @@ async fn read_channel(
     args: ChannelHistoryArgs,
 ) -> Result<ToolOutput<ChannelHistoryPage>, ToolError> {
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
-    let since = args.since.as_ref().map(SinceArg::parse_id).transpose()?;
+    let since = args.since.map(|SinceId(id)| id);
     let found = history::list_channel_history(
         &call.principal,
         &call.state.hub,

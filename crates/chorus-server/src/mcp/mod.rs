@@ -12,6 +12,7 @@ mod prompts;
 mod resource_metadata;
 mod resources;
 mod schema;
+mod shared_args;
 mod since_arg;
 mod tool;
 mod tool_call;

@@ -1,88 +1,55 @@
-//! The JSON Schemas of tools: input from the argument types, output from the wire types.
+//! The JSON Schemas of tools: input from the objects that parse the arguments, output from the wire types.
 //!
 //! Every conversation of a model carries the published schemas, so they are short: what a model needs to fill in the
-//! arguments and to read the result. The hub checks arguments against the full schema. Forms that some vendor of models
-//! refuses or ignores are left out: references, compositions, formats, several types of one field, and closed objects.
+//! arguments and to read the result. The hub checks arguments against all that their object says. Forms that some vendor
+//! of models refuses or ignores are left out: references, compositions, formats, several types of one field, and closed
+//! objects.
 
+use chorus_wire::contract::{FieldPresence, ObjectShape, SchemaRefs, value_schema};
 use chorus_wire::schemas::request_schemas;
 use rmcp::model::JsonObject;
-use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-/// The full schema of a tool's arguments, against which they are checked. Unknown arguments are refused, so that a
-/// misspelt optional one is not ignored.
-pub fn input_schema<A: JsonSchema>() -> JsonObject {
-    let settings =
-        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let root = settings.into_generator().into_root_schema_for::<A>();
-    let mut schema = match root.to_value() {
-        Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Map::new()
-        }
-    };
-    for omitted in ["$schema", "title", "description"] {
-        schema.remove(omitted);
-    }
-    schema.insert("type".into(), json!("object"));
-    schema.entry("properties").or_insert_with(|| json!({}));
-    schema.insert("additionalProperties".into(), json!(false));
-    schema
-}
-
 /// What models see of the arguments.
-pub fn published_input(full: &JsonObject) -> JsonObject {
+pub fn input_schema(shape: &ObjectShape) -> JsonObject {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in shape.fields {
+        let mut schema = shorten_schema(&value_schema(&field.check, SchemaRefs::Inline));
+        schema.insert("description".into(), field.about.trim().into());
+        properties.insert(field.name.into(), schema.into());
+        if field.presence == FieldPresence::Required {
+            required.push(field.name);
+        }
+    }
     let mut published = Map::new();
-    published.insert("type".into(), json!("object"));
-    let fields = full.get("properties").and_then(Value::as_object);
-    let fields = fields.into_iter().flatten();
-    published.insert(
-        "properties".into(),
-        fields
-            .map(|(name, field)| (name.clone(), publish_field(field)))
-            .collect(),
-    );
-    if let Some(required) = full.get("required") {
-        published.insert("required".into(), required.clone());
+    published.insert("type".into(), "object".into());
+    published.insert("properties".into(), properties.into());
+    if !required.is_empty() {
+        published.insert("required".into(), required.into());
     }
     published
 }
 
-fn publish_field(field: &Value) -> Value {
-    // An optional argument is `X or null` in the full schema; models are told to leave it out.
-    if let Some(alternatives) = field["anyOf"].as_array() {
-        let mut inner = alternatives.first().map(publish_field).unwrap_or_default();
-        if let Some(description) = field.get("description") {
-            inner["description"] = description.clone();
-        }
-        return inner;
-    }
+fn shorten_schema(full: &Value) -> JsonObject {
     let mut published = Map::new();
-    // Several types of one field: the text form is the one that every vendor takes.
-    let kind = match field["type"].as_array() {
-        Some(kinds) if kinds.contains(&json!("string")) => json!("string"),
-        Some(kinds) => kinds.first().cloned().unwrap_or_default(),
+    let kind = match &full["type"] {
+        // Several types of one field: the text form is the one that every vendor takes.
+        Value::Array(kinds) if kinds.contains(&json!("string")) => json!("string"),
+        Value::Array(kinds) => kinds.first().cloned().unwrap_or_default(),
         // Any value: models send an object, and some vendors need a type.
-        None if field["type"].is_null() => json!("object"),
-        None => field["type"].clone(),
+        Value::Null => json!("object"),
+        kind => kind.clone(),
     };
     published.insert("type".into(), kind);
-    if let Some(texts) = field["enum"].as_array() {
-        let texts: Vec<Value> = texts
-            .iter()
-            .filter(|text| !text.is_null())
-            .cloned()
-            .collect();
-        published.insert("enum".into(), texts.into());
+    if let Some(texts) = full.get("enum") {
+        published.insert("enum".into(), texts.clone());
     }
-    if let Some(description) = field.get("description") {
-        published.insert("description".into(), description.clone());
+    if let Some(items) = full.get("items") {
+        published.insert("items".into(), shorten_schema(items).into());
     }
-    if let Some(items) = field.get("items") {
-        published.insert("items".into(), publish_field(items));
-    }
-    Value::Object(published)
+    published
 }
 
 /// The schema of a tool's result: the fields that are always there, by name and type. A model reads the rest when it comes.

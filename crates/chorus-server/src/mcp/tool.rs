@@ -3,16 +3,14 @@
 use super::schema;
 use super::tool_error::ToolError;
 use crate::http::route_scopes::RequiredScope;
-use chorus_wire::limits;
+use chorus_wire::contract::{self, CheckContext, WireObject};
 use futures_util::future::{BoxFuture, FutureExt};
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, Tool,
     ToolAnnotations,
 };
-use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -66,14 +64,11 @@ impl<T> ToolOutput<T> {
 }
 
 type ToolRunner<C> =
-    Box<dyn Fn(C, Value) -> BoxFuture<'static, Result<ToolOutput<Value>, ToolError>> + Send + Sync>;
+    Box<dyn Fn(C, &str) -> BoxFuture<'static, Result<ToolOutput<Value>, ToolError>> + Send + Sync>;
 
 /// One tool of a server; `C` is its call context.
 pub struct ToolDefinition<C> {
     pub tool: Tool,
-    /// The full schema of the arguments; the published one is shorter.
-    input_schema: JsonObject,
-    input_validator: Option<Validator>,
     /// What the tool asks of the caller's key; `None` only for the tools of a channel, whose tokens have no scopes.
     pub required_scope: Option<RequiredScope>,
     /// Other names that models use for an argument, with the argument they mean.
@@ -90,26 +85,20 @@ impl<C: Send + 'static> ToolDefinition<C> {
         run: F,
     ) -> Self
     where
-        A: DeserializeOwned + JsonSchema,
+        A: WireObject,
         T: Serialize + ToSchema,
         F: Fn(C, A) -> W + Send + Sync + 'static,
         W: Future<Output = Result<ToolOutput<T>, ToolError>> + Send + 'static,
     {
-        let input = schema::input_schema::<A>();
-        let input_validator = jsonschema::options()
-            .build(&Value::Object(input.clone()))
-            .ok();
-        let tool = Tool::new(name, description, Arc::new(schema::published_input(&input)))
+        let tool = Tool::new(name, description, Arc::new(schema::input_schema(A::SHAPE)))
             .with_title(title)
             .with_raw_output_schema(Arc::new(schema::output_schema::<T>()))
             .with_annotations(kind.annotations());
         Self {
             tool,
-            input_schema: input,
-            input_validator,
             required_scope: None,
             aliases: &[],
-            run: Box::new(move |call, arguments| run_erased(&run, call, arguments)),
+            run: Box::new(move |call, arguments| parse_and_run(&run, call, arguments)),
         }
     }
 
@@ -130,17 +119,15 @@ impl<C: Send + 'static> ToolDefinition<C> {
 
     /// Checks the arguments and runs the tool; an error becomes a result too.
     pub async fn call(&self, call: C, arguments: Option<JsonObject>) -> CallToolResult {
-        let arguments = self.normalize_arguments(arguments.unwrap_or_default());
-        let outcome = match self.check_arguments(&arguments) {
-            Some(error) => Err(error),
-            None => (self.run)(call, arguments).await,
-        };
+        let arguments = self.resolve_aliases(arguments.unwrap_or_default());
+        // The library has parsed the message already. Printed again, its arguments go through the parser of requests.
+        let outcome = (self.run)(call, &Value::Object(arguments).to_string()).await;
         metrics::counter!("chorus_tool_calls_total", "tool" => self.tool.name.clone(), "refused" => outcome.is_err().to_string())
             .increment(1);
         outcome.map_or_else(ToolError::into_result, to_call_result)
     }
 
-    fn normalize_arguments(&self, mut arguments: JsonObject) -> Value {
+    fn resolve_aliases(&self, mut arguments: JsonObject) -> JsonObject {
         for (alias, argument) in self.aliases {
             if !arguments.contains_key(*argument)
                 && let Some(value) = arguments.remove(*alias)
@@ -148,94 +135,38 @@ impl<C: Send + 'static> ToolDefinition<C> {
                 arguments.insert((*argument).to_owned(), value);
             }
         }
-        for (name, value) in &mut arguments {
-            if self.is_integer(name)
-                && let Some(integer) = value
-                    .as_f64()
-                    .filter(|_| value.is_f64())
-                    .and_then(to_integer)
-            {
-                *value = integer;
-            }
-        }
-        Value::Object(arguments)
-    }
-
-    fn is_integer(&self, argument: &str) -> bool {
-        let schema = self
-            .input_schema
-            .get("properties")
-            .and_then(|all| all.get(argument)?.get("type"));
-        match schema {
-            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "integer"),
-            kind => kind.is_some_and(|kind| kind == "integer"),
-        }
-    }
-
-    /// The errors in the arguments, several at once, so that one corrected call can fix them all.
-    fn check_arguments(&self, arguments: &Value) -> Option<ToolError> {
-        let faults = self
-            .input_validator
-            .as_ref()?
-            .iter_errors(arguments)
-            .take(MAX_REPORTED_FAULTS);
-        faults
-            .map(|fault| argument_error(&fault))
-            .reduce(ToolError::merge_with)
+        arguments
     }
 }
 
-/// Converts `5.0` to `5`: a JSON Schema accepts it as an integer, and some models write it.
-fn to_integer(number: f64) -> Option<Value> {
-    let is_exact = number.fract() == 0.0 && number.abs() <= limits::SAFE_INTEGER_MAX as f64;
-    is_exact.then(|| Value::from(number as i64))
+/// The arguments, or the errors in them, several at once, so that one corrected call can fix them all.
+fn parse_arguments<A: WireObject>(text: &str) -> Result<A, ToolError> {
+    let root = contract::parse_root(text.as_bytes())?;
+    let object = root.as_object().ok_or(chorus_wire::ErrorCode::Internal)?;
+    let faults = contract::list_faults(A::SHAPE, object, &CheckContext::default());
+    let errors = faults
+        .into_iter()
+        .take(MAX_REPORTED_FAULTS)
+        .map(ToolError::from);
+    match errors.reduce(ToolError::merge_with) {
+        Some(error) => Err(error),
+        None => Ok(contract::parse_node(&root)?),
+    }
 }
 
-fn argument_error(fault: &ValidationError<'_>) -> ToolError {
-    let path = fault
-        .instance_path()
-        .as_str()
-        .trim_start_matches('/')
-        .replace('/', ".");
-    let qualify_field = |field: &str| {
-        if path.is_empty() {
-            field.to_owned()
-        } else {
-            format!("{path}.{field}")
-        }
-    };
-    if let ValidationErrorKind::Required { property } = fault.kind() {
-        return ToolError::invalid_argument(
-            qualify_field(property.as_str().unwrap_or_default()),
-            "it is required",
-        );
-    }
-    if let ValidationErrorKind::AdditionalProperties { unexpected } = fault.kind() {
-        let field = unexpected.first().map(String::as_str).unwrap_or_default();
-        return ToolError::invalid_argument(qualify_field(field), "this tool has no such argument");
-    }
-    // The value is masked, because it may be long and the caller knows it.
-    ToolError::invalid_argument(path, fault.masked_with("it").to_string())
-}
-
-fn run_erased<C, A, T, F, W>(
+fn parse_and_run<C, A, T, F, W>(
     run: &F,
     call: C,
-    arguments: Value,
+    arguments: &str,
 ) -> BoxFuture<'static, Result<ToolOutput<Value>, ToolError>>
 where
-    A: DeserializeOwned,
+    A: WireObject,
     T: Serialize,
     F: Fn(C, A) -> W,
     W: Future<Output = Result<ToolOutput<T>, ToolError>> + Send + 'static,
 {
-    match serde_json::from_value::<A>(arguments) {
-        // The schema accepted the arguments, so this is an error such as a number out of range.
-        Err(fault) => std::future::ready(Err(ToolError::invalid_argument(
-            "arguments",
-            fault.to_string(),
-        )))
-        .boxed(),
+    match parse_arguments(arguments) {
+        Err(error) => std::future::ready(Err(error)).boxed(),
         Ok(arguments) => {
             let running = run(call, arguments);
             async move {

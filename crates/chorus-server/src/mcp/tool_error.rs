@@ -1,5 +1,6 @@
 //! The error of a tool call, worded for a model: which argument to correct, or that a retry may succeed.
 
+use chorus_wire::contract::{ContractFault, FaultKind};
 use chorus_wire::frame::FrameError;
 use chorus_wire::{Error, ErrorCode};
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -114,6 +115,20 @@ impl From<Error> for ToolError {
             field: error.field,
             message: error.message,
             is_retryable: error.code.retryable(),
+        }
+    }
+}
+
+impl From<ContractFault> for ToolError {
+    fn from(fault: ContractFault) -> Self {
+        match fault.kind {
+            FaultKind::UnknownField => {
+                Self::invalid_argument(fault.field, "this tool has no such argument")
+            }
+            FaultKind::InvalidJson
+            | FaultKind::MissingField
+            | FaultKind::InvalidField
+            | FaultKind::TooLarge => Error::from(fault).into(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A channel's artifacts (versioned texts that members edit together) and files (R-75).
 
+use crate::contract::{FieldCheck, LengthUnit, RefusedCharacters, TextGrammar, single_line};
 use crate::{Error, Result, limits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -57,36 +58,88 @@ pub struct ChannelContents {
     pub files: Vec<FileInfo>,
 }
 
-/// Checks an artifact's name: `[a-z0-9][a-z0-9._-]{0,127}`, which needs no escaping in a path.
-pub fn check_slug(text: &str) -> Result<&str> {
-    let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let is_slug = (1..=limits::SLUG_OCTETS).contains(&text.len())
-        && is_lower_or_digit(text.as_bytes()[0])
-        && text
-            .bytes()
-            .all(|b| is_lower_or_digit(b) || matches!(b, b'.' | b'_' | b'-'));
-    let requirement =
-        "slug must be 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit";
-    if is_slug {
-        Ok(text)
-    } else {
-        Err(Error::validation(requirement))
+/// The name of an artifact, which needs no escaping in a path.
+pub const SLUG: TextGrammar = TextGrammar {
+    accepts: is_slug,
+    requirement: "1 to 128 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit",
+    pattern: "^[a-z0-9][a-z0-9._-]*$",
+    refused_pattern: None,
+    max_chars: limits::SLUG_OCTETS,
+    format: None,
+    example: "auth-spec",
+};
+
+/// The name of a file, without slashes, so that a client that saves it stays in its folder (path traversal).
+pub const FILE_NAME: TextGrammar = TextGrammar {
+    accepts: is_file_name,
+    requirement: "1 to 256 characters in one line, without slashes",
+    pattern: r"^[^\u0000-\u001f\u007f-\u009f/\\]+$",
+    refused_pattern: Some(r"^\.\.?$"),
+    max_chars: limits::LABEL_CHARS,
+    format: None,
+    example: "trace.json",
+};
+
+pub const MEDIA_TYPE: TextGrammar = TextGrammar {
+    accepts: is_media_type,
+    requirement: "a media type such as application/json",
+    pattern: r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$",
+    refused_pattern: None,
+    max_chars: limits::LABEL_CHARS,
+    format: None,
+    example: "application/json",
+};
+
+pub const TITLE_CHECK: FieldCheck = single_line(1, limits::LABEL_CHARS);
+
+/// The text of an artifact, or a part of it.
+pub const fn artifact_text(min: usize) -> FieldCheck {
+    FieldCheck::Text {
+        min,
+        max: limits::ARTIFACT_BYTES,
+        unit: LengthUnit::Octets,
+        refused: RefusedCharacters::Nul,
     }
 }
 
-/// Checks a file's name: one line without slashes, so that a client that saves it stays in its folder (path traversal).
-pub fn check_file_name(text: &str) -> Result<&str> {
-    let is_file_name = (1..=limits::LABEL_CHARS).contains(&text.chars().count())
+fn is_slug(text: &str) -> bool {
+    let is_lower_or_digit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    (1..=limits::SLUG_OCTETS).contains(&text.len())
+        && is_lower_or_digit(text.as_bytes()[0])
+        && text
+            .bytes()
+            .all(|b| is_lower_or_digit(b) || matches!(b, b'.' | b'_' | b'-'))
+}
+
+fn is_file_name(text: &str) -> bool {
+    (1..=limits::LABEL_CHARS).contains(&text.chars().count())
         && !text
             .chars()
             .any(|c| c.is_control() || matches!(c, '/' | '\\'))
-        && !matches!(text, "." | "..");
-    let requirement = "name must be 1 to 256 characters in one line, without slashes";
-    if is_file_name {
-        Ok(text)
-    } else {
-        Err(Error::validation(requirement))
-    }
+        && !matches!(text, "." | "..")
+}
+
+fn is_media_type(text: &str) -> bool {
+    let is_token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+    };
+    text.len() <= limits::LABEL_CHARS
+        && text
+            .split_once('/')
+            .is_some_and(|(main_type, subtype)| is_token(main_type) && is_token(subtype))
+}
+
+/// Checks an artifact's name.
+pub fn check_slug(text: &str) -> Result<&str> {
+    SLUG.check("slug", text)
+}
+
+/// Checks a file's name.
+pub fn check_file_name(text: &str) -> Result<&str> {
+    FILE_NAME.check("name", text)
 }
 
 /// Checks an artifact's text.

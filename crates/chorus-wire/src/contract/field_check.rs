@@ -10,7 +10,7 @@ use crate::time::UnixMicros;
 use serde_json::Value;
 
 /// A constraint on one value.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum FieldCheck {
     Text {
         min: usize,

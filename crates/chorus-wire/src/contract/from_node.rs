@@ -5,7 +5,7 @@ use crate::credits::Credits;
 use crate::secret::Secret;
 use crate::time::UnixMicros;
 use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Number, Value, value::RawValue};
 use std::collections::BTreeMap;
 
 /// The type of a field. After [`super::check_object`] no conversion returns `None`.
@@ -75,6 +75,18 @@ impl FromNode for bool {
 impl FromNode for u64 {
     fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
         node?.as_u64()
+    }
+}
+
+impl FromNode for usize {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        node?.as_u64()?.try_into().ok()
+    }
+}
+
+impl FromNode for Number {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        serde_json::from_str(node?.as_number()?).ok()
     }
 }
 

@@ -22,7 +22,7 @@ pub use from_node::{FromNode, RawJson};
 pub use json_schema::{SchemaRefs, list_nested_shapes, object_schema, value_schema};
 pub use json_tree::{JsonNode, JsonObject, JsonValue};
 pub use object_shape::{
-    FieldPresence, FieldShape, ObjectRule, ObjectShape, UnknownFields, check_object,
+    FieldPresence, FieldShape, ObjectRule, ObjectShape, UnknownFields, check_object, list_faults,
 };
 pub use text_grammar::{
     HTTP_URL, INSTANT, LengthUnit, OPAQUE_ID, RefusedCharacters, TextGrammar, is_http_url,

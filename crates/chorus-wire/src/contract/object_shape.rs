@@ -72,6 +72,37 @@ pub struct ObjectShape {
     pub example: &'static str,
 }
 
+impl ObjectShape {
+    /// The check of a field, for another object that has the same field. Of an unknown field it does not compile where it
+    /// is used, which is in constants.
+    pub const fn check_of(&self, name: &str) -> FieldCheck {
+        let mut index = 0;
+        while index < self.fields.len() {
+            if is_same_text(self.fields[index].name, name) {
+                return self.fields[index].check;
+            }
+            index += 1;
+        }
+        panic!("the object has no such field");
+    }
+}
+
+/// `==` of texts is not yet const.
+const fn is_same_text(left: &str, right: &str) -> bool {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    if left.len() != right.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < left.len() {
+        if left[index] != right[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
 /// A rule over several fields of an object.
 #[derive(Debug)]
 pub struct ObjectRule {
@@ -90,6 +121,37 @@ pub fn check_object(
         .or_else(|| find_missing(shape, object))
         .or_else(|| find_invalid(shape, object, context));
     fault.map_or(Ok(()), Err)
+}
+
+/// The faults of an object, for a client that corrects several at once: every unknown field, one fault of each other
+/// field, or the broken rules.
+pub fn list_faults(
+    shape: &ObjectShape,
+    object: &JsonObject<'_>,
+    context: &CheckContext<'_>,
+) -> Vec<ContractFault> {
+    let is_known = |key: &str| shape.fields.iter().any(|field| field.name == key);
+    let own_unknown = object
+        .0
+        .iter()
+        .filter(|(key, _)| shape.unknown == UnknownFields::Refused && !is_known(key))
+        .map(|(key, _)| ContractFault::unknown(key));
+    let of_fields = shape
+        .fields
+        .iter()
+        .filter_map(|field| match object.get(field.name) {
+            Some(node) => search_field(field, node, find_unknown)
+                .or_else(|| search_field(field, node, find_missing))
+                .or_else(|| find_invalid_field(field, node, object, context)),
+            None => (field.presence == FieldPresence::Required)
+                .then(|| ContractFault::missing(field.name)),
+        });
+    let faults: Vec<ContractFault> = own_unknown.chain(of_fields).collect();
+    if !faults.is_empty() {
+        return faults;
+    }
+    let rules = shape.rules.iter();
+    rules.filter_map(|rule| (rule.find_fault)(object)).collect()
 }
 
 fn find_unknown(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<ContractFault> {
@@ -177,18 +239,7 @@ pub fn find_invalid(
 ) -> Option<ContractFault> {
     let invalid_field = shape.fields.iter().enumerate().find_map(|(index, field)| {
         let node = object.get_near(index, field.name)?;
-        if node.is_null() && field.presence == FieldPresence::Nullable {
-            return None;
-        }
-        let value = CheckedValue {
-            node,
-            siblings: object,
-            context,
-        };
-        field
-            .check
-            .find_fault(&value)
-            .map(|fault| fault.inside(field.name))
+        find_invalid_field(field, node, object, context)
     });
     invalid_field.or_else(|| {
         shape
@@ -196,4 +247,24 @@ pub fn find_invalid(
             .iter()
             .find_map(|rule| (rule.find_fault)(object))
     })
+}
+
+fn find_invalid_field(
+    field: &FieldShape,
+    node: &JsonNode<'_>,
+    siblings: &JsonObject<'_>,
+    context: &CheckContext<'_>,
+) -> Option<ContractFault> {
+    if node.is_null() && field.presence == FieldPresence::Nullable {
+        return None;
+    }
+    let value = CheckedValue {
+        node,
+        siblings,
+        context,
+    };
+    field
+        .check
+        .find_fault(&value)
+        .map(|fault| fault.inside(field.name))
 }

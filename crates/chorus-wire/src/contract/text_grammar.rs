@@ -1,7 +1,8 @@
 //! Grammars of text fields: what the parser accepts, what the published schema says, and what an error asks for.
 
-use crate::limits;
+use super::fault::ContractFault;
 use crate::time::UnixMicros;
+use crate::{Result, limits};
 
 /// A grammar of a text. `pattern` and `accepts` say the same, once for clients and once for the hub; a property test
 /// compares them.
@@ -19,6 +20,16 @@ pub struct TextGrammar {
     /// A format of JSON Schema where there is one.
     pub format: Option<&'static str>,
     pub example: &'static str,
+}
+
+impl TextGrammar {
+    /// Checks a text that did not come as a field of a request; `field` names it in the error.
+    pub fn check<'t>(&self, field: &str, text: &'t str) -> Result<&'t str> {
+        if (self.accepts)(text) {
+            return Ok(text);
+        }
+        Err(ContractFault::invalid(field, self.requirement).into())
+    }
 }
 
 /// Whether a text counts in characters or in octets of UTF-8.

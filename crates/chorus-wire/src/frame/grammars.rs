@@ -230,6 +230,8 @@ impl_from_text_node!(
     Handle,
     FrameScope,
     RoleName,
+    ScopeIdent,
+    super::kind::FrameKind,
     super::draft::ComputeLocation,
     super::draft::ContextCheck,
     super::payload::EventClass,

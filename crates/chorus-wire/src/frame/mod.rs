@@ -22,7 +22,7 @@ pub use draft::{
 };
 pub use error::{FrameCode, FrameError};
 pub use filter::{FilterAxis, FilterClause, FrameFilter};
-pub use grammars::{HANDLE_CHECK, IDENT_CHECK, ORG_CHECK};
+pub use grammars::{HANDLE_CHECK, IDENT_CHECK, ORG_CHECK, SCOPE_CHECK};
 pub use kind::FrameKind;
 pub use payload::FramePayload;
 pub use reply::{FrameFailure, RosterSession, SessionRoster, SubmissionReply};
@@ -109,7 +109,7 @@ impl Frame {
 }
 
 impl FrameDraft {
-    /// Prints the draft and parses it, so that a sender applies exactly the hub's checks.
+    /// A frame is the text that its receivers get, so the draft is printed, and the text is checked as the hub checks it.
     pub fn to_frame(&self) -> Result<Frame, FrameError> {
         Frame::parse(&self.to_json())
     }

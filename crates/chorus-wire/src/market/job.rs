@@ -3,11 +3,11 @@
 use crate::contract::{
     self, CheckContext, CheckedValue, ContractFault, CustomCheck, FieldCheck, HTTP_URL, INSTANT,
     JsonNode, JsonObject, LengthUnit, OPAQUE_ID, ObjectRule, RefusedCharacters, SchemaRefs,
-    characters, integer_between,
+    characters, impl_from_text_node, integer_between,
 };
 use crate::credits::{CURRENCY, Credits};
 use crate::string_enum::string_enum;
-use crate::{Result, identity::AgentName, json, limits, time::UnixMicros, wire_object};
+use crate::{Error, Result, identity::AgentName, json, limits, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -22,6 +22,8 @@ string_enum! {
         Failure "FAILURE",
     }
 }
+
+impl_from_text_node!(JobStatus);
 
 wire_object! {
     /// A request to have a job done.
@@ -72,20 +74,36 @@ impl JobRequest {
     pub fn parse(body: &[u8]) -> Result<Self> {
         let root = contract::parse_root(body)?;
         let fields: JobBody = contract::parse_node(&root)?;
-        let deadline = fields.deadline_ms.map(Duration::from_millis);
         // A null is an input of its own, which an Option cannot tell from an absent one.
         let input_data = root.as_object().and_then(|body| body.get("input_data"));
-        Ok(Self {
+        Ok(Self::from_fields(
+            JobBody {
+                input_data: input_data.map(JsonNode::to_value),
+                ..fields
+            },
+            &root.to_value(),
+        ))
+    }
+
+    /// A request that did not come as a body, such as the arguments of a tool.
+    pub fn from_checked(fields: JobBody) -> Result<Self> {
+        let body = serde_json::to_value(&fields).map_err(Error::internal)?;
+        Ok(Self::from_fields(fields, &body))
+    }
+
+    fn from_fields(fields: JobBody, body: &Value) -> Self {
+        let deadline = fields.deadline_ms.map(Duration::from_millis);
+        Self {
             job_id: fields.job_id,
             orchestrator_id: fields.orchestrator_id,
             agent_id: fields.agent_id,
             skill_name: fields.skill_name,
-            input_data: input_data.map_or_else(|| json!({}), JsonNode::to_value),
+            input_data: fields.input_data.unwrap_or_else(|| json!({})),
             budget: fields.budget,
             callback_url: fields.callback_url,
             deadline: deadline.unwrap_or(limits::JOB_DEADLINE_DEFAULT),
-            canonical_json: json::to_canonical_json(&root.to_value()),
-        })
+            canonical_json: json::to_canonical_json(body),
+        }
     }
 }
 
@@ -162,8 +180,11 @@ const RESULT_RULE: ObjectRule = ObjectRule {
     },
 };
 
+/// The output of a success, for results that do not come as a body.
+pub const OUTPUT_DATA_CHECK: FieldCheck = FieldCheck::Custom(&JOB_DATA);
+
 /// Of any length, because it is cut.
-const ANY_TEXT: FieldCheck = FieldCheck::Text {
+pub const ANY_TEXT: FieldCheck = FieldCheck::Text {
     min: 0,
     max: usize::MAX,
     unit: LengthUnit::Characters,
@@ -205,6 +226,19 @@ pub enum JobOutcome {
     },
 }
 
+impl JobOutcome {
+    /// A failure with what the worker says of it: an invalid code is dropped, a long message cut.
+    pub fn failure(error_code: Option<String>, error_message: Option<String>) -> Self {
+        Self::Failure {
+            error_code: error_code.filter(|code| is_error_code(code)),
+            error_message: error_message.map_or_else(
+                || "the agent gave no reason".to_owned(),
+                |message| cut_message(&message),
+            ),
+        }
+    }
+}
+
 impl JobResult {
     /// Parses the body of `POST /jobs/{id}/result`. Unknown fields are ignored: workers send more than the document asks.
     pub fn parse(body: &[u8]) -> Result<Self> {
@@ -223,13 +257,7 @@ impl JobResult {
                     .and_then(Credits::parse_digits),
             }
         } else {
-            JobOutcome::Failure {
-                error_code: text("error_code").filter(|code| is_error_code(code)),
-                error_message: text("error_message").map_or_else(
-                    || "the agent gave no reason".to_owned(),
-                    |message| cut_message(&message),
-                ),
-            }
+            JobOutcome::failure(text("error_code"), text("error_message"))
         };
         Ok(Self {
             job_id: fields.job_id,

@@ -1,6 +1,7 @@
 //! Jobs: ids, timestamps and the three statuses.
 
-use chorus_wire::market::job::{JobOutcome, JobRequest, JobResult, JobStatus};
+use chorus_wire::credits::Credits;
+use chorus_wire::market::job::{JobBody, JobOutcome, JobRequest, JobResult, JobStatus};
 
 fn request_with(field: &str, value: &str) -> chorus_wire::Result<JobRequest> {
     JobRequest::parse(format!(r#"{{"skill_name":"s","budget":0.10,"{field}":{value}}}"#).as_bytes())
@@ -85,4 +86,26 @@ fn a_job_has_three_statuses_and_two_of_them_are_final() {
         let message = result_with(bad).expect_err(bad).message;
         assert!(message.contains("status"), "{message}");
     }
+}
+
+// Failure 17: the same request is the same job, whether it comes as a body or as the arguments of a tool.
+#[test]
+fn a_request_from_checked_fields_equals_its_body() {
+    let body = br#"{"job_id":"job-1","skill_name":"s","input_data":{"n":1.0},"budget":0.5,"deadline_ms":1000}"#;
+    let fields = JobBody {
+        job_id: Some("job-1".into()),
+        orchestrator_id: None,
+        agent_id: None,
+        skill_name: "s".into(),
+        input_data: Some(serde_json::json!({"n": 1})),
+        budget: Credits::from_hundredths(50),
+        callback_url: None,
+        deadline_ms: Some(1000),
+        timestamp_utc: None,
+        currency: None,
+    };
+    let parsed = JobRequest::parse(body).unwrap();
+    let checked = JobRequest::from_checked(fields).unwrap();
+    assert_eq!(parsed.canonical_json, checked.canonical_json);
+    assert_eq!(parsed.deadline, checked.deadline);
 }

@@ -1,13 +1,15 @@
 //! The artifacts of a channel: versioned texts that its members edit together.
 
 use super::ChannelToolCall;
+use crate::mcp::shared_args::NoArguments;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::channel::artifacts::{self, ArtifactEdit};
-use chorus_wire::channel::artifact::{Artifact, ArtifactText, ChannelContents};
-use chorus_wire::{ErrorCode, limits};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use chorus_wire::channel::artifact::{
+    Artifact, ArtifactText, ChannelContents, SLUG, TITLE_CHECK, artifact_text,
+};
+use chorus_wire::contract::{FieldCheck, integer_between};
+use chorus_wire::{ErrorCode, limits, wire_object};
 
 pub fn artifact_tools() -> Vec<ToolDefinition<ChannelToolCall>> {
     vec![
@@ -54,13 +56,9 @@ const EDIT_DESCRIPTION: &str = "Change an artifact. Pass the version you read: i
     it again. Either give the whole new `content`, or `find` (a passage that is there exactly once) and `replace`. Returns the \
     new version.";
 
-/// `artifact_list`
-#[derive(Deserialize, JsonSchema)]
-struct ArtifactListArgs {}
-
 async fn list_artifacts(
     call: ChannelToolCall,
-    _: ArtifactListArgs,
+    _: NoArguments,
 ) -> Result<ToolOutput<ChannelContents>, ToolError> {
     let contents = artifacts::list_artifacts(&call.actor, &call.hub).await?;
     Ok(ToolOutput::new(
@@ -73,16 +71,17 @@ async fn list_artifacts(
     ))
 }
 
-/// `artifact_read`
-#[derive(Deserialize, JsonSchema)]
-struct ArtifactReadArgs {
-    /// Which artifact, such as auth-spec.
-    #[schemars(length(min = 1, max = limits::SLUG_OCTETS))]
-    slug: String,
-    /// An older version; the newest without it.
-    #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
-    version: Option<u64>,
+wire_object! {
+    /// `artifact_read`
+    ArtifactReadArgs, refuses unknown => {
+        /// Which artifact, such as auth-spec.
+        required slug: String = FieldCheck::Grammar(&SLUG);
+        /// An older version; the newest without it.
+        nullable version: u64 = VERSION_CHECK;
+    }
 }
+
+const VERSION_CHECK: FieldCheck = integer_between(1, limits::SAFE_INTEGER_MAX);
 
 async fn read_artifact(
     call: ChannelToolCall,
@@ -97,18 +96,16 @@ async fn read_artifact(
     ))
 }
 
-/// `artifact_create`
-#[derive(Deserialize, JsonSchema)]
-struct ArtifactCreateArgs {
-    /// Its name for good: a-z, 0-9, '.', '_' and '-'.
-    #[schemars(length(min = 1, max = limits::SLUG_OCTETS))]
-    slug: String,
-    /// A line that says what it is.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    title: Option<String>,
-    /// The text.
-    #[schemars(length(max = limits::ARTIFACT_BYTES))]
-    content: String,
+wire_object! {
+    /// `artifact_create`
+    ArtifactCreateArgs, refuses unknown => {
+        /// Its name for good: a-z, 0-9, '.', '_' and '-'.
+        required slug: String = FieldCheck::Grammar(&SLUG);
+        /// A line that says what it is.
+        nullable title: String = TITLE_CHECK;
+        /// The text.
+        required content: String = artifact_text(0);
+    }
 }
 
 async fn create_artifact(
@@ -126,27 +123,22 @@ async fn create_artifact(
     ))
 }
 
-/// `artifact_edit`
-#[derive(Deserialize, JsonSchema)]
-struct ArtifactEditArgs {
-    /// Which artifact.
-    #[schemars(length(min = 1, max = limits::SLUG_OCTETS))]
-    slug: String,
-    /// The version you read, which must still be the newest.
-    #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
-    version: u64,
-    /// The whole new text; or leave it out and give find and replace.
-    #[schemars(length(max = limits::ARTIFACT_BYTES))]
-    content: Option<String>,
-    /// A passage that is there exactly once.
-    #[schemars(length(min = 1, max = limits::ARTIFACT_BYTES))]
-    find: Option<String>,
-    /// What stands in its place.
-    #[schemars(length(max = limits::ARTIFACT_BYTES))]
-    replace: Option<String>,
-    /// A new title.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    title: Option<String>,
+wire_object! {
+    /// `artifact_edit`
+    ArtifactEditArgs, refuses unknown => {
+        /// Which artifact.
+        required slug: String = FieldCheck::Grammar(&SLUG);
+        /// The version you read, which must still be the newest.
+        required version: u64 = VERSION_CHECK;
+        /// The whole new text; or leave it out and give find and replace.
+        nullable content: String = artifact_text(0);
+        /// A passage that is there exactly once.
+        nullable find: String = artifact_text(1);
+        /// What stands in its place.
+        nullable replace: String = artifact_text(0);
+        /// A new title.
+        nullable title: String = TITLE_CHECK;
+    }
 }
 
 async fn edit_artifact(

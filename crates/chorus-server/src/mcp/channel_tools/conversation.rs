@@ -2,15 +2,16 @@
 
 use super::ChannelToolCall;
 use crate::mcp::channel::{ChannelHistoryPage, history_range};
-use crate::mcp::since_arg::SinceArg;
+use crate::mcp::shared_args::{NoArguments, page_limit};
+use crate::mcp::since_arg::SinceId;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::channel::tools;
-use chorus_wire::channel::channels::{ChannelMember, NewChannelMessage};
+use chorus_wire::channel::channels::{ChannelMember, ChannelPost, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::{ErrorCode, limits};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use chorus_wire::contract::single_line;
+use chorus_wire::{ErrorCode, limits, wire_object};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 pub fn conversation_tools() -> Vec<ToolDefinition<ChannelToolCall>> {
@@ -60,14 +61,14 @@ const ROSTER_DESCRIPTION: &str = "See who is in this channel: names to call with
 const STATUS_DESCRIPTION: &str = "Show on the roster what you are doing, such as `reading the spec`; empty when you are done. It fades by itself after a \
     while.";
 
-/// `read_history`
-#[derive(Deserialize, JsonSchema)]
-struct ReadHistoryArgs {
-    /// What came after this cursor; the latest lines without it.
-    since: Option<SinceArg>,
-    /// At most this many; 50 without it.
-    #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
-    limit: Option<usize>,
+wire_object! {
+    /// `read_history`
+    ReadHistoryArgs, refuses unknown => {
+        /// What came after this cursor; the latest lines without it.
+        nullable since: SinceId = SinceId::CHECK;
+        /// At most this many; 50 without it.
+        nullable limit: usize = page_limit(limits::HISTORY_PAGE);
+    }
 }
 
 async fn read_history(
@@ -75,18 +76,18 @@ async fn read_history(
     args: ReadHistoryArgs,
 ) -> Result<ToolOutput<ChannelHistoryPage>, ToolError> {
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
-    let since = args.since.as_ref().map(SinceArg::parse_id).transpose()?;
+    let since = args.since.map(|SinceId(id)| id);
     let found = tools::read_history(&call.actor, &call.hub, history_range(since), limit).await?;
     let page = ChannelHistoryPage::new(found, since, limit);
     Ok(ToolOutput::new(format!("{} lines", page.lines.len()), page))
 }
 
-/// `send_message`
-#[derive(Deserialize, JsonSchema)]
-struct SendMessageArgs {
-    /// What you say, plain text or Markdown.
-    #[schemars(length(min = 1, max = limits::CHANNEL_MESSAGE_CHARS))]
-    content: String,
+wire_object! {
+    /// `send_message`
+    SendMessageArgs, refuses unknown => {
+        /// What you say, plain text or Markdown.
+        required content: String = ChannelPost::SHAPE.check_of("content");
+    }
 }
 
 async fn send_message(
@@ -110,10 +111,6 @@ async fn send_message(
     Ok(ToolOutput::new(format!("said as {}", row.sender), row))
 }
 
-/// `get_roster`
-#[derive(Deserialize, JsonSchema)]
-struct GetRosterArgs {}
-
 /// Who is in the channel.
 #[derive(Serialize, ToSchema)]
 struct ChannelMemberList {
@@ -122,7 +119,7 @@ struct ChannelMemberList {
 
 async fn get_roster(
     call: ChannelToolCall,
-    _: GetRosterArgs,
+    _: NoArguments,
 ) -> Result<ToolOutput<ChannelMemberList>, ToolError> {
     let members = tools::get_roster(&call.actor, &call.hub).await?;
     Ok(ToolOutput::new(
@@ -131,12 +128,12 @@ async fn get_roster(
     ))
 }
 
-/// `set_status`
-#[derive(Deserialize, JsonSchema)]
-struct SetStatusArgs {
-    /// What you are doing, in a few words.
-    #[schemars(length(max = limits::LABEL_CHARS))]
-    status: String,
+wire_object! {
+    /// `set_status`
+    SetStatusArgs, refuses unknown => {
+        /// What you are doing, in a few words.
+        required status: String = single_line(0, limits::STATUS_CHARS);
+    }
 }
 
 async fn set_status(

@@ -6,10 +6,10 @@ use crate::mcp::tool_error::ToolError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chorus_hub::channel::files;
-use chorus_wire::channel::artifact::FileInfo;
-use chorus_wire::{ErrorCode, limits};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use chorus_wire::channel::artifact::{FILE_NAME, FileInfo, MEDIA_TYPE};
+use chorus_wire::contract::{FieldCheck, octets};
+use chorus_wire::{ErrorCode, limits, wire_object};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 pub fn file_tools() -> Vec<ToolDefinition<ChannelToolCall>> {
@@ -36,19 +36,18 @@ const PUT_DESCRIPTION: &str = "Store a small file in the channel, as base64 of a
 const GET_DESCRIPTION: &str =
     "Fetch a file of the channel by its name. Returns its bytes as base64 in `data`.";
 
-/// `file_put`
-#[derive(Deserialize, JsonSchema)]
-struct FilePutArgs {
-    /// Its name, without slashes.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    name: String,
-    /// Its bytes as base64.
-    data: String,
-    /// Such as application/json.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    media_type: Option<String>,
-    /// Put it in the place of a file of that name.
-    replace: Option<bool>,
+wire_object! {
+    /// `file_put`
+    FilePutArgs, refuses unknown => {
+        /// Its name, without slashes.
+        required name: String = FieldCheck::Grammar(&FILE_NAME);
+        /// Its bytes as base64.
+        required data: String = octets(0, limits::CHANNEL_TOOL_CALL_BYTES);
+        /// Such as application/json.
+        nullable media_type: String = FieldCheck::Grammar(&MEDIA_TYPE);
+        /// Put it in the place of a file of that name.
+        nullable replace: bool = FieldCheck::Bool;
+    }
 }
 
 async fn put_file(
@@ -80,12 +79,12 @@ async fn put_file(
     ))
 }
 
-/// `file_get`
-#[derive(Deserialize, JsonSchema)]
-struct FileGetArgs {
-    /// Which file, as artifact_list names it.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    name: String,
+wire_object! {
+    /// `file_get`
+    FileGetArgs, refuses unknown => {
+        /// Which file, as artifact_list names it.
+        required name: String = FieldCheck::Grammar(&FILE_NAME);
+    }
 }
 
 /// A file with its bytes.

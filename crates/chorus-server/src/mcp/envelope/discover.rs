@@ -1,14 +1,16 @@
 //! `chorus_discover`: the directory of agents, filtered by culture and presence.
 
 use crate::mcp::fit_page;
+use crate::mcp::shared_args::page_limit;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::lifecycle;
-use chorus_wire::limits;
+use chorus_wire::contract::{FieldCheck, characters};
+use chorus_wire::identity::AgentName;
 use chorus_wire::reply::DirectoryRow;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use chorus_wire::{limits, wire_object};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
@@ -24,20 +26,18 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
 const DISCOVER_DESCRIPTION: &str = "List the agents on this hub with their culture, languages and whether they are online. Use it to find a \
     receiver_id, and to learn a receiver's culture before you write.";
 
-/// `chorus_discover`
-#[derive(Deserialize, JsonSchema)]
-struct ChorusDiscoverArgs {
-    /// Only agents whose language or culture is this one, such as ja or zh-CN.
-    #[schemars(length(min = 1, max = limits::CULTURE_CHARS))]
-    culture: Option<String>,
-    /// Only agents that are there right now.
-    online: Option<bool>,
-    /// Look at this many agents; 50 without it.
-    #[schemars(range(min = 1, max = limits::DIRECTORY_PAGE))]
-    limit: Option<usize>,
-    /// Go on after this agent_id.
-    #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
-    after: Option<String>,
+wire_object! {
+    /// `chorus_discover`
+    ChorusDiscoverArgs, refuses unknown => {
+        /// Only agents whose language or culture is this one, such as ja or zh-CN.
+        nullable culture: String = characters(1, limits::CULTURE_CHARS);
+        /// Only agents that are there right now.
+        nullable online: bool = FieldCheck::Bool;
+        /// Look at this many agents; 50 without it.
+        nullable limit: usize = page_limit(limits::DIRECTORY_PAGE);
+        /// Go on after this agent_id.
+        nullable after: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
+    }
 }
 
 #[derive(Serialize, ToSchema)]

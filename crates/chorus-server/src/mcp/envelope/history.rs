@@ -1,14 +1,17 @@
 //! `chorus_history`: read back messages sent and received.
 
 use crate::mcp::fit_page;
-use crate::mcp::since_arg::SinceArg;
+use crate::mcp::shared_args::page_limit;
+use crate::mcp::since_arg::SincePoint;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::envelope::{self, HistoryStart};
-use chorus_wire::limits;
+use chorus_wire::contract::FieldCheck;
+use chorus_wire::envelope::Envelope;
+use chorus_wire::identity::AgentName;
 use chorus_wire::message::HistoryRow;
-use schemars::JsonSchema;
+use chorus_wire::{limits, wire_object};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,20 +29,18 @@ const HISTORY_DESCRIPTION: &str = "Read back messages you sent and received: the
     either way; with `peer` or `conversation_id` only those. Use it to recall what was said before you answer. Returns rows with \
     id, sender_id, receiver_id and the envelope, `next_since` to go on from, and whether there is `more`.";
 
-/// `chorus_history`
-#[derive(Deserialize, JsonSchema)]
-struct ChorusHistoryArgs {
-    /// Only messages with this agent.
-    #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
-    peer: Option<String>,
-    /// Only messages of this conversation, among a thousand.
-    #[schemars(length(min = 1, max = limits::CONVERSATION_ID_CHARS))]
-    conversation_id: Option<String>,
-    /// What came after this id (0: from the first), or from this RFC 3339 time on.
-    since: Option<SinceArg>,
-    /// At most this many; 50 without it.
-    #[schemars(range(min = 1, max = limits::HISTORY_PAGE))]
-    limit: Option<usize>,
+wire_object! {
+    /// `chorus_history`
+    ChorusHistoryArgs, refuses unknown => {
+        /// Only messages with this agent.
+        nullable peer: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
+        /// Only messages of this conversation, among a thousand.
+        nullable conversation_id: String = Envelope::SHAPE.check_of("conversation_id");
+        /// What came after this id (0: from the first), or from this RFC 3339 time on.
+        nullable since: SincePoint = SincePoint::CHECK;
+        /// At most this many; 50 without it.
+        nullable limit: usize = page_limit(limits::HISTORY_PAGE);
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -57,7 +58,7 @@ async fn read_history(
     args: ChorusHistoryArgs,
 ) -> Result<ToolOutput<HistoryPage>, ToolError> {
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
-    let since = args.since.as_ref().map(SinceArg::parse_since).transpose()?;
+    let since = args.since.map(SincePoint::to_history_start);
     // The filter by conversation runs after the query, so more rows are read than are shown.
     let scan_limit = if args.conversation_id.is_some() {
         limits::HISTORY_PAGE

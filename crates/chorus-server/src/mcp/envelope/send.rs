@@ -1,16 +1,15 @@
 //! `chorus_send`: send a message to another agent.
 
+use crate::http::idempotency::IDEMPOTENCY_KEY;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::envelope::{self, IdempotencyKey};
-use chorus_wire::contract::ContractFault;
-use chorus_wire::envelope::EnvelopeDraft;
+use chorus_wire::contract::{ContractFault, FieldCheck};
+use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use chorus_wire::identity::AgentName;
-use chorus_wire::message::{SendReply, SendRequest};
-use chorus_wire::{CHORUS_VERSION, ErrorCode, json, limits};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use chorus_wire::message::{SendBody, SendReply, SendRequest};
+use chorus_wire::{CHORUS_VERSION, ErrorCode, json, wire_object};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -32,30 +31,24 @@ const SEND_DESCRIPTION: &str = "Send a message to another agent. Use it when you
     `delivery` is delivered_sse (a live agent has it), delivered (see receiver_response), queued (it gets it later) or failed. Tell \
     your user what you sent.";
 
-/// `chorus_send`
-#[derive(Deserialize, JsonSchema)]
-struct ChorusSendArgs {
-    /// An address such as bob@chorus, a short name, a UUID or a handle.
-    #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
-    receiver_id: String,
-    /// Your user's exact words, or your own when you act by yourself.
-    #[schemars(length(min = 1, max = limits::ORIGINAL_TEXT_CHARS))]
-    text: String,
-    /// The culture of the text, a BCP 47 tag such as zh-CN; that of your agent card without it.
-    #[schemars(length(min = 1, max = limits::CULTURE_CHARS))]
-    sender_culture: Option<String>,
-    /// Why it is phrased so. Leave it out rather than guess.
-    #[schemars(length(min = 10, max = 500))]
-    cultural_context: Option<String>,
-    /// The same on every turn of a conversation.
-    #[schemars(length(min = 1, max = limits::CONVERSATION_ID_CHARS))]
-    conversation_id: Option<String>,
-    /// 1 on the first turn, one more on each next.
-    #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
-    turn_number: Option<u64>,
-    /// Repeat it with a call whose answer was lost: it is sent once.
-    #[schemars(length(min = 1, max = limits::IDEMPOTENCY_KEY_CHARS), regex(pattern = r"^[!-~]+$"))]
-    idempotency_key: Option<String>,
+wire_object! {
+    /// `chorus_send`
+    ChorusSendArgs, refuses unknown => {
+        /// An address such as bob@chorus, a short name, a UUID or a handle.
+        required receiver_id: AgentName = SendBody::SHAPE.check_of("receiver_id");
+        /// Your user's exact words, or your own when you act by yourself.
+        required text: String = Envelope::SHAPE.check_of("original_text");
+        /// The culture of the text, a BCP 47 tag such as zh-CN; that of your agent card without it.
+        nullable sender_culture: String = Envelope::SHAPE.check_of("sender_culture");
+        /// Why it is phrased so. Leave it out rather than guess.
+        nullable cultural_context: String = Envelope::SHAPE.check_of("cultural_context");
+        /// The same on every turn of a conversation.
+        nullable conversation_id: String = Envelope::SHAPE.check_of("conversation_id");
+        /// 1 on the first turn, one more on each next.
+        nullable turn_number: u64 = Envelope::SHAPE.check_of("turn_number");
+        /// Repeat it with a call whose answer was lost: it is sent once.
+        nullable idempotency_key: String = FieldCheck::Grammar(&IDEMPOTENCY_KEY);
+    }
 }
 
 async fn send_message(
@@ -82,14 +75,15 @@ async fn send_message(
         conversation_id: args.conversation_id,
         turn_number: args.turn_number,
     };
+    let receiver_id = args.receiver_id.to_text();
     let request = SendRequest {
-        receiver: AgentName::parse("receiver_id", &args.receiver_id)?,
+        receiver: args.receiver_id,
         envelope: draft.check().map_err(to_argument_error)?,
         a2a_message: None,
         stream: false,
     };
     let idempotency = args.idempotency_key.map(|key| {
-        let body = json!({"receiver_id": args.receiver_id, "envelope": request.envelope});
+        let body = json!({"receiver_id": receiver_id, "envelope": request.envelope});
         IdempotencyKey {
             key,
             fingerprint: Sha256::digest(json::to_canonical_json(&body).as_bytes()).into(),
@@ -104,7 +98,7 @@ async fn send_message(
     let outcome = outcome.map_err(|error| ToolError::from_hub_error(error, &fields))?;
     let sent = SendReply::new(&outcome.delivery, outcome.trace_id);
     Ok(ToolOutput::new(
-        format!("{} to {}", sent.delivery, args.receiver_id),
+        format!("{} to {receiver_id}", sent.delivery),
         sent,
     ))
 }

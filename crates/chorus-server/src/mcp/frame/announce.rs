@@ -1,13 +1,12 @@
 //! Announcements: any frame, an advisory, a broadcast, a handover (FRM-29…32, FRM-96).
 
-use super::sender::{FrameSender, SenderArgs, describe_reach};
+use super::sender::{FrameSender, describe_reach, frame_tool_args};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_wire::frame::{FrameKind, SubmissionReply};
-use chorus_wire::limits;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use chorus_wire::contract::FieldCheck;
+use chorus_wire::frame::payload::{AgentAdvisory, AgentBroadcast, AgentHandover, EventClass};
+use chorus_wire::frame::{FRAME_SHAPE, FrameKind, FramePayload, SubmissionReply};
 use serde_json::{Map, Value};
 
 pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
@@ -46,10 +45,9 @@ pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const SEND_DESCRIPTION: &str = "Submit one frame of any of the fifteen kinds to live sessions. Prefer the tool made for the kind (agent_advise, \
-    agent_broadcast, agent_query …); use this one for agent_return_event, agent_binding_moment, peer_diagnostic_request, \
-    peer_diagnostic_response, intent_declare, intent_withdraw, flush_executed. Heard live, kept for minutes. No secrets: every \
-    session in the scope reads it. recipient_count 0: no session is listening.";
+const SEND_DESCRIPTION: &str = "Submit a frame of any kind to live sessions. Where a kind has a tool of its own (agent_advise, agent_broadcast, \
+    agent_query …), use that. Heard live, kept for minutes. No secrets: every session in the scope reads it. recipient_count 0: \
+    no session is listening.";
 
 const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on, so that none gets in your way. Use it when you start on a \
     task, before you edit files others may touch, and when your plan changes. One or two sentences, no secrets.";
@@ -61,19 +59,13 @@ const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session
     Use it when you stop before the work does. To take work that was handed over, repeat its handover_body and previous_session_id \
     and put your own session into next_session_id. No secrets.";
 
-/// The arguments as a payload; absent ones are left out.
-fn to_payload(fields: impl Serialize) -> Result<Value, ToolError> {
-    Ok(serde_json::to_value(fields).map_err(chorus_wire::Error::internal)?)
-}
-
 async fn submit_announcement(
     call: &ToolCall,
-    sender_args: &SenderArgs,
-    kind: FrameKind,
-    payload: Value,
+    sender: FrameSender,
+    payload: FramePayload,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let submitted = FrameSender::from_call(call, sender_args)?
-        .submit_frame(call, kind, payload, None)
+    let submitted = sender
+        .submit_frame(call, payload.kind(), payload, None)
         .await?;
     Ok(ToolOutput::new(
         describe_reach(submitted.recipient_count),
@@ -81,34 +73,25 @@ async fn submit_announcement(
     ))
 }
 
-/// `agent_send`
-#[derive(Deserialize, JsonSchema)]
-struct AgentSendArgs {
-    /// One of the fifteen kinds of frames, such as peer_diagnostic_request.
-    kind: String,
-    /// The payload of that kind; its shape is in the resource chorus://frames.
-    payload: Map<String, Value>,
-    /// After how many milliseconds the frame is stale.
-    #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
-    ttl_ms: Option<u64>,
-    #[serde(flatten)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_send`
+    AgentSendArgs {
+        /// What the frame is.
+        required kind: FrameKind = FRAME_SHAPE.check_of("kind");
+        /// The payload of that kind; its shape is in the resource chorus://frames.
+        required payload: Map<String, Value> = FieldCheck::AnyObject;
+        /// After how many milliseconds the frame is stale.
+        nullable ttl_ms: u64 = FRAME_SHAPE.check_of("ttl_ms");
+    }
 }
 
 async fn send_frame(
     call: ToolCall,
     args: AgentSendArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let invalid_kind = || {
-        ToolError::invalid_argument(
-            "kind",
-            format!("it must be one of {}", FrameKind::TEXTS.join(", ")),
-        )
-    };
-    let kind = FrameKind::parse(&args.kind).ok_or_else(invalid_kind)?;
-    let sender = FrameSender::from_call(&call, &args.sender)?;
+    let sender = FrameSender::from_call(&call, &args)?;
     let submitted = sender
-        .submit_frame(&call, kind, Value::Object(args.payload), args.ttl_ms)
+        .submit_frame(&call, args.kind, args.payload, args.ttl_ms)
         .await?;
     Ok(ToolOutput::new(
         describe_reach(submitted.recipient_count),
@@ -116,113 +99,85 @@ async fn send_frame(
     ))
 }
 
-/// `agent_advise`
-#[derive(Deserialize, Serialize, JsonSchema)]
-struct AgentAdviseArgs {
-    /// What you are doing, in a sentence or two.
-    #[schemars(length(min = 1, max = limits::FRAME_TEXT_OCTETS))]
-    advisory_text: String,
-    /// The files it is about, as paths from the root of the repository.
-    #[schemars(length(max = limits::FRAME_ITEMS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_refs: Option<Vec<String>>,
-    /// The working tree you are in.
-    #[schemars(length(max = limits::FRAME_PATH_OCTETS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worktree: Option<String>,
-    /// The branch you are on.
-    #[schemars(length(max = limits::FRAME_LABEL_OCTETS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
-    #[serde(flatten, skip_serializing)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_advise`
+    AgentAdviseArgs {
+        /// What you are doing, in a sentence or two.
+        required advisory_text: String = AgentAdvisory::SHAPE.check_of("advisory_text");
+        /// The files it is about, as paths from the root of the repository.
+        nullable file_refs: Vec<String> = AgentAdvisory::SHAPE.check_of("file_refs");
+        /// The working tree you are in.
+        nullable worktree: String = AgentAdvisory::SHAPE.check_of("worktree");
+        /// The branch you are on.
+        nullable branch: String = AgentAdvisory::SHAPE.check_of("branch");
+    }
 }
 
 async fn advise_sessions(
     call: ToolCall,
     args: AgentAdviseArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    submit_announcement(
-        &call,
-        &args.sender,
-        FrameKind::AgentAdvisory,
-        to_payload(&args)?,
-    )
-    .await
+    let sender = FrameSender::from_call(&call, &args)?;
+    let advisory = AgentAdvisory {
+        advisory_text: args.advisory_text,
+        file_refs: args.file_refs,
+        worktree: args.worktree,
+        branch: args.branch,
+    };
+    submit_announcement(&call, sender, advisory.into()).await
 }
 
-/// `agent_broadcast`
-#[derive(Deserialize, Serialize, JsonSchema)]
-struct AgentBroadcastArgs {
-    /// What has happened, in a sentence or two.
-    #[schemars(length(min = 1, max = limits::FRAME_TEXT_OCTETS))]
-    broadcast_text: String,
-    /// What kind of news it is.
-    event_class: BroadcastClass,
-    /// Where more is to be found: paths, URLs, ids.
-    #[schemars(length(max = limits::FRAME_ITEMS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refs: Option<Vec<String>>,
-    #[serde(flatten, skip_serializing)]
-    sender: SenderArgs,
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum BroadcastClass {
-    Merged,
-    Stale,
-    Released,
-    Other,
+frame_tool_args! {
+    /// `agent_broadcast`
+    AgentBroadcastArgs {
+        /// What has happened, in a sentence or two.
+        required broadcast_text: String = AgentBroadcast::SHAPE.check_of("broadcast_text");
+        /// What kind of news it is.
+        required event_class: EventClass = AgentBroadcast::SHAPE.check_of("event_class");
+        /// Where more is to be found: paths, URLs, ids.
+        nullable refs: Vec<String> = AgentBroadcast::SHAPE.check_of("refs");
+    }
 }
 
 async fn broadcast_news(
     call: ToolCall,
     args: AgentBroadcastArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    submit_announcement(
-        &call,
-        &args.sender,
-        FrameKind::AgentBroadcast,
-        to_payload(&args)?,
-    )
-    .await
+    let sender = FrameSender::from_call(&call, &args)?;
+    let broadcast = AgentBroadcast {
+        broadcast_text: args.broadcast_text,
+        event_class: args.event_class,
+        refs: args.refs,
+    };
+    submit_announcement(&call, sender, broadcast.into()).await
 }
 
-/// `agent_handover`
-#[derive(Deserialize, Serialize, JsonSchema)]
-struct AgentHandoverArgs {
-    /// The task, what is done, what is left, what to watch out for.
-    #[schemars(length(min = 1, max = limits::HANDOVER_OCTETS))]
-    handover_body: String,
-    /// The session that hands it over; your own without it.
-    #[schemars(length(min = 1, max = limits::SESSION_OCTETS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous_session_id: Option<String>,
-    /// The session that takes it; any without it.
-    #[schemars(length(max = limits::SESSION_OCTETS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_session_id: Option<String>,
-    /// Where more is to be found: paths, URLs, ids.
-    #[schemars(length(max = limits::FRAME_ITEMS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pointer_refs: Option<Vec<String>>,
-    #[serde(flatten, skip_serializing)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_handover`
+    AgentHandoverArgs {
+        /// The task, what is done, what is left, what to watch out for.
+        required handover_body: String = AgentHandover::SHAPE.check_of("handover_body");
+        /// The session that hands it over; your own without it.
+        nullable previous_session_id: String = AgentHandover::SHAPE.check_of("previous_session_id");
+        /// The session that takes it; any without it.
+        nullable next_session_id: String = AgentHandover::SHAPE.check_of("next_session_id");
+        /// Where more is to be found: paths, URLs, ids.
+        nullable pointer_refs: Vec<String> = AgentHandover::SHAPE.check_of("pointer_refs");
+    }
 }
 
 async fn hand_over_work(
     call: ToolCall,
-    mut args: AgentHandoverArgs,
+    args: AgentHandoverArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args.sender)?;
-    args.previous_session_id
-        .get_or_insert_with(|| sender.session_id());
-    submit_announcement(
-        &call,
-        &args.sender,
-        FrameKind::AgentHandover,
-        to_payload(&args)?,
-    )
-    .await
+    let sender = FrameSender::from_call(&call, &args)?;
+    let handover = AgentHandover {
+        previous_session_id: args
+            .previous_session_id
+            .unwrap_or_else(|| sender.session_id()),
+        next_session_id: args.next_session_id,
+        handover_body: args.handover_body,
+        pointer_refs: args.pointer_refs,
+    };
+    submit_announcement(&call, sender, handover.into()).await
 }

@@ -1,18 +1,18 @@
 //! Advisory claims on resources: acquire, extend, release. The hub does not enforce them (FRM-23…27).
 
 use super::resource_claims::{self, ResourceClaim};
-use super::sender::{FrameSender, SenderArgs, describe_reach};
+use super::sender::{FrameSender, describe_reach, frame_tool_args};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::random;
+use chorus_wire::frame::payload::{AgentLeaseExtend, AgentLockRelease, AgentLockRequest};
 use chorus_wire::frame::{FrameKind, SubmissionReply};
-use chorus_wire::{limits, time::UnixMicros};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use chorus_wire::time::UnixMicros;
+use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 pub fn lock_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![
@@ -53,23 +53,18 @@ const EXTEND_DESCRIPTION: &str = "Prolong a claim made with agent_lock_acquire b
 /// The duration of a claim without `ttl_ms` (lesson 15).
 const DEFAULT_LEASE_MS: u64 = 300_000;
 
-/// `agent_lock_acquire`
-#[derive(Deserialize, JsonSchema)]
-struct LockAcquireArgs {
-    /// A path in the repository, a URL, a name. A folder means all in it.
-    #[schemars(length(min = 1, max = limits::FRAME_PATH_OCTETS))]
-    resource: String,
-    /// For how many milliseconds; five minutes without it, an hour at most.
-    #[schemars(range(min = 1, max = limits::LEASE_MAX_MS))]
-    ttl_ms: Option<u64>,
-    /// What you want it for.
-    #[schemars(length(max = limits::FRAME_TEXT_OCTETS))]
-    intent: Option<String>,
-    /// Of a claim of yours to be said again; a new one without it.
-    #[schemars(length(min = 36, max = 36))]
-    lease_id: Option<String>,
-    #[serde(flatten)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_lock_acquire`
+    LockAcquireArgs {
+        /// A path in the repository, a URL, a name. A folder means all in it.
+        required resource: String = AgentLockRequest::SHAPE.check_of("resource");
+        /// For how many milliseconds; five minutes without it, an hour at most.
+        nullable ttl_ms: u64 = AgentLockRequest::SHAPE.check_of("ttl_ms");
+        /// What you want it for.
+        nullable intent: String = AgentLockRequest::SHAPE.check_of("intent");
+        /// Of a claim of yours to be said again; a new one without it.
+        nullable lease_id: Uuid = AgentLockRequest::SHAPE.check_of("lease_id");
+    }
 }
 
 /// A claim that was announced.
@@ -89,16 +84,16 @@ async fn acquire_lock(
     call: ToolCall,
     args: LockAcquireArgs,
 ) -> Result<ToolOutput<ClaimOutcome>, ToolError> {
-    let lease_id = args
-        .lease_id
-        .unwrap_or_else(|| random::new_id().to_string());
-    let resource = args.resource;
+    let sender = FrameSender::from_call(&call, &args)?;
     let ttl_ms = args.ttl_ms.unwrap_or(DEFAULT_LEASE_MS);
-    let mut payload = json!({"resource": resource, "lease_id": lease_id, "ttl_ms": ttl_ms});
-    if let Some(intent) = args.intent {
-        payload["intent"] = json!(intent);
-    }
-    let sender = FrameSender::from_call(&call, &args.sender)?;
+    let request = AgentLockRequest {
+        resource: args.resource,
+        lease_id: args.lease_id.unwrap_or_else(random::new_id),
+        ttl_ms,
+        intent: args.intent,
+    };
+    let resource = request.resource.clone();
+    let lease_id = request.lease_id.to_string();
     let expires_at = call
         .state
         .hub
@@ -106,7 +101,7 @@ async fn acquire_lock(
         .now()
         .saturating_add(Duration::from_millis(ttl_ms));
     let submitted = sender
-        .submit_frame(&call, FrameKind::AgentLockRequest, payload, None)
+        .submit_frame(&call, FrameKind::AgentLockRequest, request, None)
         .await?;
     // Read after the own claim and truncated at it: of two concurrent claims, the later one sees the earlier.
     let mut others = resource_claims::find_conflicting_claims(&call, &sender, &resource).await?;
@@ -139,29 +134,27 @@ async fn acquire_lock(
     ))
 }
 
-/// `agent_lock_release`
-#[derive(Deserialize, JsonSchema)]
-struct LockReleaseArgs {
-    /// The lease_id that agent_lock_acquire returned.
-    #[schemars(length(min = 36, max = 36))]
-    lease_id: String,
-    /// What was claimed, for those who did not hear the claim.
-    #[schemars(length(max = limits::FRAME_PATH_OCTETS))]
-    resource: Option<String>,
-    #[serde(flatten)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_lock_release`
+    LockReleaseArgs {
+        /// The lease_id that agent_lock_acquire returned.
+        required lease_id: Uuid = AgentLockRelease::SHAPE.check_of("lease_id");
+        /// What was claimed, for those who did not hear the claim.
+        nullable resource: String = AgentLockRelease::SHAPE.check_of("resource");
+    }
 }
 
 async fn release_lock(
     call: ToolCall,
     args: LockReleaseArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let mut payload = json!({"lease_id": args.lease_id});
-    if let Some(resource) = args.resource {
-        payload["resource"] = json!(resource);
-    }
-    let submitted = FrameSender::from_call(&call, &args.sender)?
-        .submit_frame(&call, FrameKind::AgentLockRelease, payload, None)
+    let sender = FrameSender::from_call(&call, &args)?;
+    let release = AgentLockRelease {
+        lease_id: args.lease_id,
+        resource: args.resource,
+    };
+    let submitted = sender
+        .submit_frame(&call, FrameKind::AgentLockRelease, release, None)
         .await?;
     Ok(ToolOutput::new(
         describe_reach(submitted.recipient_count),
@@ -169,26 +162,27 @@ async fn release_lock(
     ))
 }
 
-/// `agent_lease_extend`
-#[derive(Deserialize, JsonSchema)]
-struct LeaseExtendArgs {
-    /// The lease_id that agent_lock_acquire returned.
-    #[schemars(length(min = 36, max = 36))]
-    lease_id: String,
-    /// How many milliseconds are added to what is left.
-    #[schemars(range(min = 1, max = limits::LEASE_MAX_MS))]
-    ttl_ms: u64,
-    #[serde(flatten)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_lease_extend`
+    LeaseExtendArgs {
+        /// The lease_id that agent_lock_acquire returned.
+        required lease_id: Uuid = AgentLeaseExtend::SHAPE.check_of("lease_id");
+        /// How many milliseconds are added to what is left.
+        required ttl_ms: u64 = AgentLeaseExtend::SHAPE.check_of("ttl_ms");
+    }
 }
 
 async fn extend_lease(
     call: ToolCall,
     args: LeaseExtendArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let payload = json!({"lease_id": args.lease_id, "ttl_ms": args.ttl_ms});
-    let submitted = FrameSender::from_call(&call, &args.sender)?
-        .submit_frame(&call, FrameKind::AgentLeaseExtend, payload, None)
+    let sender = FrameSender::from_call(&call, &args)?;
+    let extension = AgentLeaseExtend {
+        lease_id: args.lease_id,
+        ttl_ms: args.ttl_ms,
+    };
+    let submitted = sender
+        .submit_frame(&call, FrameKind::AgentLeaseExtend, extension, None)
         .await?;
     Ok(ToolOutput::new(
         describe_reach(submitted.recipient_count),

@@ -1,19 +1,21 @@
 //! Questions to live sessions and responses to their questions (FRM-36, R-40).
 
-use super::sender::{FrameSender, SenderArgs, describe_reach};
+use super::sender::{FrameSender, describe_reach, frame_tool_args};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::delivery::{FeedItem, StreamFeed};
 use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_hub::random;
-use chorus_wire::frame::{FrameError, FrameKind, FrameScope, SubmissionReply};
+use chorus_wire::contract::FieldCheck;
+use chorus_wire::frame::payload::{AgentQuery, AgentResponse};
+use chorus_wire::frame::{FrameKind, FrameScope, SubmissionReply};
 use chorus_wire::{limits, sse};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 pub fn query_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![
@@ -45,22 +47,18 @@ const RESPOND_DESCRIPTION: &str = "Answer a question that came as an agent_query
 /// The timeout of a question without `timeout_ms` (lesson 15).
 const DEFAULT_QUERY_TIMEOUT_MS: u64 = 5_000;
 
-/// `agent_query`
-#[derive(Deserialize, JsonSchema)]
-struct AgentQueryArgs {
-    /// The question.
-    #[schemars(length(min = 1, max = limits::FRAME_TEXT_OCTETS))]
-    query_text: String,
-    /// How long answers are of use, in milliseconds; five seconds without it.
-    #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
-    timeout_ms: Option<u64>,
-    /// Where answers are to be sent; to your own session without it.
-    #[schemars(length(min = 1, max = limits::FRAME_PATH_OCTETS))]
-    response_scope: Option<String>,
-    /// Wait for the first answer, at most half a minute.
-    wait: Option<bool>,
-    #[serde(flatten)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_query`
+    AgentQueryArgs {
+        /// The question.
+        required query_text: String = AgentQuery::SHAPE.check_of("query_text");
+        /// How long answers are of use, in milliseconds; five seconds without it.
+        nullable timeout_ms: u64 = AgentQuery::SHAPE.check_of("timeout_ms");
+        /// Where answers are to be sent; to your own session without it.
+        nullable response_scope: FrameScope = AgentQuery::SHAPE.check_of("response_scope");
+        /// Wait for the first answer, at most half a minute.
+        nullable wait: bool = FieldCheck::Bool;
+    }
 }
 
 /// A question that was asked, and what was heard of it.
@@ -86,24 +84,25 @@ async fn query_sessions(
     call: ToolCall,
     args: AgentQueryArgs,
 ) -> Result<ToolOutput<QueryOutcome>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args.sender)?;
-    let response_scope = match &args.response_scope {
-        Some(text) => text.parse().map_err(|_: FrameError| {
-            ToolError::invalid_argument("response_scope", "it is no scope")
-        })?,
-        None => sender.session_scope(),
-    };
+    let sender = FrameSender::from_call(&call, &args)?;
+    let response_scope = args
+        .response_scope
+        .unwrap_or_else(|| sender.session_scope());
     let timeout_ms = args.timeout_ms.unwrap_or(DEFAULT_QUERY_TIMEOUT_MS);
-    let query_id = random::new_id().to_string();
-    let payload = json!({"query_text": args.query_text, "query_id": query_id, "timeout_ms": timeout_ms,
-        "response_scope": response_scope.to_string()});
+    let query = AgentQuery {
+        query_text: args.query_text,
+        query_id: random::new_id(),
+        response_scope: response_scope.clone(),
+        timeout_ms,
+    };
+    let query_id = query.query_id.to_string();
     // Opened before the question is sent, so that no response is missed.
     let response_feed = match args.wait.unwrap_or(false) {
         true => Some(open_response_feed(&call, &sender, &response_scope).await?),
         false => None,
     };
     let submitted = sender
-        .submit_frame(&call, FrameKind::AgentQuery, payload, None)
+        .submit_frame(&call, FrameKind::AgentQuery, query, None)
         .await?;
     let mut responses = Vec::new();
     if let Some(mut feed) = response_feed {
@@ -182,45 +181,38 @@ fn parse_response(frame: &str, query_id: &str) -> Option<QueryResponse> {
     })
 }
 
-/// `agent_respond`
-#[derive(Deserialize, JsonSchema)]
-struct AgentRespondArgs {
-    /// The query_id of the question.
-    #[schemars(length(min = 36, max = 36))]
-    query_id: String,
-    /// Your answer.
-    #[schemars(length(min = 1, max = limits::FRAME_TEXT_OCTETS))]
-    response_text: String,
-    /// The frame_id of the question.
-    #[schemars(length(min = 36, max = 36))]
-    responded_to_frame_id: Option<String>,
-    /// The session that answers; your own without it.
-    #[schemars(length(min = 1, max = limits::SESSION_OCTETS))]
-    responder_session_id: Option<String>,
-    /// Which of your answers to this question it is, from 1.
-    #[schemars(range(min = 1, max = limits::SAFE_INTEGER_MAX))]
-    answer_attempt_idx: Option<u64>,
-    #[serde(flatten)]
-    sender: SenderArgs,
+frame_tool_args! {
+    /// `agent_respond`
+    AgentRespondArgs {
+        /// The query_id of the question.
+        required query_id: Uuid = AgentResponse::SHAPE.check_of("query_id");
+        /// Your answer.
+        required response_text: String = AgentResponse::SHAPE.check_of("response_text");
+        /// The frame_id of the question.
+        nullable responded_to_frame_id: Uuid = AgentResponse::SHAPE.check_of("responded_to_frame_id");
+        /// The session that answers; your own without it.
+        nullable responder_session_id: String = AgentResponse::SHAPE.check_of("responder_session_id");
+        /// Which of your answers to this question it is, from 1.
+        nullable answer_attempt_idx: u64 = AgentResponse::SHAPE.check_of("answer_attempt_idx");
+    }
 }
 
 async fn respond_to_query(
     call: ToolCall,
     args: AgentRespondArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args.sender)?;
-    let session = args
-        .responder_session_id
-        .unwrap_or_else(|| sender.session_id());
-    let mut payload = json!({"query_id": args.query_id, "response_text": args.response_text, "responder_session_id": session});
-    if let Some(id) = args.responded_to_frame_id {
-        payload["responded_to_frame_id"] = json!(id);
-    }
-    if let Some(attempt) = args.answer_attempt_idx {
-        payload["answer_attempt_idx"] = json!(attempt);
-    }
+    let sender = FrameSender::from_call(&call, &args)?;
+    let response = AgentResponse {
+        query_id: args.query_id,
+        response_text: args.response_text,
+        responder_session_id: args
+            .responder_session_id
+            .unwrap_or_else(|| sender.session_id()),
+        responded_to_frame_id: args.responded_to_frame_id,
+        answer_attempt_idx: args.answer_attempt_idx,
+    };
     let submitted = sender
-        .submit_frame(&call, FrameKind::AgentResponse, payload, None)
+        .submit_frame(&call, FrameKind::AgentResponse, response, None)
         .await?;
     Ok(ToolOutput::new(
         describe_reach(submitted.recipient_count),

@@ -1,30 +1,51 @@
 //! The session that sends frames through a tool, and the fields of every frame it sends (FRM-06…19, R-04, R-43).
 
-use crate::mcp::tool_call::{self, ToolCall};
+use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::frame::{self, FrameSubmitter};
 use chorus_hub::random;
 use chorus_wire::frame::{
     ENVELOPE_VERSION, FrameError, FrameKind, FrameScope, ScopeIdent, SubmissionReply,
 };
-use chorus_wire::{identity::Handle, limits};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use chorus_wire::identity::Handle;
+use serde::Serialize;
+use serde_json::json;
 
 /// Whose session speaks, and to whom. Where an argument is left out the request's headers say it (R-43).
-#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default)]
 pub struct SenderArgs {
-    /// The narrowest that will do: ~me/cc-editor@s1, ~me/cc-*, ~me (the default), org:~acme/members/*.
-    #[schemars(length(min = 1, max = limits::FRAME_PATH_OCTETS))]
-    pub scope: Option<String>,
-    /// Your program.
-    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
-    pub instrument: Option<String>,
-    /// Your session.
-    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
-    pub session: Option<String>,
+    pub scope: Option<FrameScope>,
+    pub instrument: Option<ScopeIdent>,
+    pub session: Option<ScopeIdent>,
 }
+
+/// Defines the arguments of a tool that sends a frame: its own, and those of [`SenderArgs`].
+macro_rules! frame_tool_args {
+    ($(#[doc = $about:literal])* $name:ident { $($fields:tt)+ }) => {
+        chorus_wire::wire_object! {
+            $(#[doc = $about])* $name, refuses unknown => {
+                $($fields)+
+                /// As narrow as will do: ~me/cc-editor@s1, ~me/cc-*, ~me (default), org:~acme/members/*.
+                nullable scope: chorus_wire::frame::FrameScope = chorus_wire::frame::SCOPE_CHECK;
+                /// Your program.
+                nullable instrument: chorus_wire::frame::ScopeIdent = chorus_wire::frame::IDENT_CHECK;
+                /// Your session.
+                nullable session: chorus_wire::frame::ScopeIdent = chorus_wire::frame::IDENT_CHECK;
+            }
+        }
+
+        impl From<&$name> for super::sender::SenderArgs {
+            fn from(args: &$name) -> Self {
+                Self {
+                    scope: args.scope.clone(),
+                    instrument: args.instrument.clone(),
+                    session: args.session.clone(),
+                }
+            }
+        }
+    };
+}
+pub(super) use frame_tool_args;
 
 /// A session about to send a frame.
 pub struct FrameSender {
@@ -39,38 +60,29 @@ pub struct FrameSender {
 const DEFAULT_NAME: &str = "mcp";
 
 impl FrameSender {
-    pub fn from_call(call: &ToolCall, args: &SenderArgs) -> Result<Self, ToolError> {
+    pub fn from_call(call: &ToolCall, args: impl Into<SenderArgs>) -> Result<Self, ToolError> {
         let handle = own_handle(call)?;
-        let tool_call::SessionHeaders {
-            instrument,
-            session,
-            tool,
-        } = &call.session;
-        let parse_ident = |field: &str, given: Option<&String>| match given {
-            Some(text) => ScopeIdent::parse(text).map(Some).ok_or_else(|| {
-                ToolError::from(FrameError::invalid_field(field, ScopeIdent::REQUIREMENT))
-            }),
-            None => Ok(None),
+        let args: SenderArgs = args.into();
+        let headers = &call.session;
+        let instrument = match args.instrument {
+            Some(instrument) => Some(instrument),
+            None => parse_header("instrument", headers.instrument.as_deref())?,
         };
-        let instrument = parse_ident(
-            "instrument",
-            args.instrument.as_ref().or(instrument.as_ref()),
-        )?;
         let default_instrument = || {
             ScopeIdent::parse(DEFAULT_NAME)
                 .ok_or_else(|| ToolError::invalid_argument("instrument", "it is required"))
         };
-        let scope = match &args.scope {
-            Some(text) => text
-                .parse()
-                .map_err(|error: FrameError| ToolError::from(error).about_field("scope"))?,
-            None => FrameScope::Handle(handle.clone()),
+        let session = match args.session {
+            Some(session) => Some(session),
+            None => parse_header("session", headers.session.as_deref())?,
         };
         Ok(Self {
-            scope,
+            scope: args
+                .scope
+                .unwrap_or_else(|| FrameScope::Handle(handle.clone())),
             instrument: instrument.map_or_else(default_instrument, Ok)?,
-            session: parse_ident("session", args.session.as_ref().or(session.as_ref()))?,
-            tool: parse_ident("X-Chorus-Tool", tool.as_ref())?,
+            session,
+            tool: parse_header("X-Chorus-Tool", headers.tool.as_deref())?,
             handle,
         })
     }
@@ -108,7 +120,7 @@ impl FrameSender {
         &self,
         call: &ToolCall,
         kind: FrameKind,
-        payload: Value,
+        payload: impl Serialize,
         ttl_ms: Option<u64>,
     ) -> Result<SubmissionReply, ToolError> {
         let provenance_basis = self
@@ -146,6 +158,14 @@ impl FrameSender {
             submitter,
         )
         .await?)
+    }
+}
+
+fn parse_header(name: &str, given: Option<&str>) -> Result<Option<ScopeIdent>, ToolError> {
+    let Some(text) = given else { return Ok(None) };
+    match ScopeIdent::parse(text) {
+        Some(ident) => Ok(Some(ident)),
+        None => Err(FrameError::invalid_field(name, ScopeIdent::REQUIREMENT).into()),
     }
 }
 

@@ -5,10 +5,10 @@ use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::{frame, identity};
-use chorus_wire::frame::{FrameFilter, SessionRoster};
-use chorus_wire::{identity::Handle, limits};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use chorus_wire::contract::octets;
+use chorus_wire::frame::{FrameFilter, HANDLE_CHECK, IDENT_CHECK, ScopeIdent, SessionRoster};
+use chorus_wire::{identity::Handle, limits, wire_object};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 pub fn session_tools() -> Vec<ToolDefinition<ToolCall>> {
@@ -36,12 +36,12 @@ const ROSTER_DESCRIPTION: &str = "See which sessions of a handle are listening r
 const SUBSCRIBE_DESCRIPTION: &str = "Get a ready URL to hear frames for your handle as they come, as Server-Sent Events, for example with \
     curl -N in the background. It works once, within expires_in_seconds, and needs no key.";
 
-/// `agent_roster`
-#[derive(Deserialize, JsonSchema)]
-struct AgentRosterArgs {
-    /// Whose sessions, such as ~alice; your own without it.
-    #[schemars(length(min = 1, max = limits::ADDRESS_CHARS))]
-    handle: Option<String>,
+wire_object! {
+    /// `agent_roster`
+    AgentRosterArgs, refuses unknown => {
+        /// Whose sessions, such as ~alice; your own without it.
+        nullable handle: Handle = HANDLE_CHECK;
+    }
 }
 
 async fn list_sessions(
@@ -50,9 +50,10 @@ async fn list_sessions(
 ) -> Result<ToolOutput<SessionRoster>, ToolError> {
     let handle = match args.handle {
         Some(handle) => handle,
-        None => own_handle(&call)?.to_string(),
+        None => own_handle(&call)?,
     };
-    let roster = frame::list_roster(&call.principal, call.state.hub.frames(), &handle).await;
+    let roster =
+        frame::list_roster(&call.principal, call.state.hub.frames(), handle.as_str()).await;
     let roster = roster.map_err(|error| ToolError::from(error).about_field("handle"))?;
     Ok(ToolOutput::new(
         format!("{} sessions of {handle}", roster.sessions.len()),
@@ -60,18 +61,16 @@ async fn list_sessions(
     ))
 }
 
-/// `agent_subscribe`
-#[derive(Deserialize, JsonSchema)]
-struct AgentSubscribeArgs {
-    /// Clauses that must all hold, such as kind:agent_query,sender:~bob.
-    #[schemars(length(max = limits::FILTER_OCTETS))]
-    filter: Option<String>,
-    /// The program you run in, such as cc-editor.
-    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
-    instrument: Option<String>,
-    /// The id of your session, the same in every call.
-    #[schemars(length(min = 1, max = limits::SESSION_OCTETS), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
-    session: Option<String>,
+wire_object! {
+    /// `agent_subscribe`
+    AgentSubscribeArgs, refuses unknown => {
+        /// Clauses that must all hold, such as kind:agent_query,sender:~bob.
+        nullable filter: String = octets(0, limits::FILTER_OCTETS);
+        /// The program you run in, such as cc-editor.
+        nullable instrument: ScopeIdent = IDENT_CHECK;
+        /// The id of your session, the same in every call.
+        nullable session: ScopeIdent = IDENT_CHECK;
+    }
 }
 
 /// A stream that can be opened once.
@@ -95,7 +94,7 @@ async fn create_subscription(
         instrument: args.instrument,
         session: args.session,
     };
-    let sender = FrameSender::from_call(&call, &sender_args)?;
+    let sender = FrameSender::from_call(&call, sender_args)?;
     let token = identity::create_session_token(&call.principal, call.state.hub.identity()).await?;
     let mut stream_url = format!(
         "{}/handles/{}/stream?session_token={}&instrument={}",

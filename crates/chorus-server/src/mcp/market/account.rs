@@ -4,10 +4,9 @@ use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::market;
-use chorus_wire::limits;
+use chorus_wire::contract::characters;
 use chorus_wire::market::transfer::OwnerAccount;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use chorus_wire::{limits, wire_object};
 
 pub fn account_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![ToolDefinition::new(
@@ -22,12 +21,12 @@ pub fn account_tools() -> Vec<ToolDefinition<ToolCall>> {
 const BALANCE_DESCRIPTION: &str = "See how many credits your owner has, and how many are held for jobs that are still open. Use it before \
     market_hire.";
 
-/// `market_balance`
-#[derive(Deserialize, JsonSchema)]
-struct MarketBalanceArgs {
-    /// Your owner's name; your key's own without it.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    owner_id: Option<String>,
+wire_object! {
+    /// `market_balance`
+    MarketBalanceArgs, refuses unknown => {
+        /// Your owner's name; your key's own without it.
+        nullable owner_id: String = characters(1, limits::LABEL_CHARS);
+    }
 }
 
 async fn get_balance(

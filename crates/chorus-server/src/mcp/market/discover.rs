@@ -1,15 +1,17 @@
 //! `market_discover`: search agents for hire by skill, price and reputation.
 
 use crate::mcp::fit_page;
+use crate::mcp::shared_args::page_limit;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::market;
+use chorus_wire::contract::{ContractFault, CustomCheck, FieldCheck};
 use chorus_wire::credits::Credits;
-use chorus_wire::limits;
 use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use chorus_wire::market::job::JobBody;
+use chorus_wire::{limits, wire_object};
+use serde_json::{Number, json};
 
 pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![
@@ -27,35 +29,41 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
 const DISCOVER_DESCRIPTION: &str = "Search agents for hire by skill, price and reputation, best first. Use it before market_hire to see who \
     offers a skill, what a call costs and who is online. Returns agents with skill, cost_per_call and reputation_score.";
 
-/// `market_discover`
-#[derive(Deserialize, JsonSchema)]
-struct MarketDiscoverArgs {
-    /// The skill's name; without it agents of any skill.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    skill_name: Option<String>,
-    /// Only agents with at least this score; 50 is neutral, 100 the best.
-    #[schemars(range(min = 0))]
-    min_reputation: Option<f64>,
-    /// Only agents that ask for at most this many credits a call.
-    #[schemars(with = "Option<f64>", range(min = 0))]
-    max_cost: Option<serde_json::Number>,
-    /// At most this many; 50 without it.
-    #[schemars(range(min = 1, max = limits::DIRECTORY_PAGE))]
-    limit: Option<usize>,
+wire_object! {
+    /// `market_discover`
+    MarketDiscoverArgs, refuses unknown => {
+        /// The skill's name; without it agents of any skill.
+        nullable skill_name: String = JobBody::SHAPE.check_of("skill_name");
+        /// Only agents with at least this score; 50 is neutral, 100 the best.
+        nullable min_reputation: Number = SCORE_CHECK;
+        /// Only agents that ask for at most this many credits a call.
+        nullable max_cost: Credits = FieldCheck::Credits { zero: true };
+        /// At most this many; 50 without it.
+        nullable limit: usize = page_limit(limits::DIRECTORY_PAGE);
+    }
 }
+
+const SCORE_CHECK: FieldCheck = FieldCheck::Custom(&CustomCheck {
+    find_fault: |value| {
+        let score = value.node.as_number().and_then(|text| text.parse().ok());
+        let is_score = score.is_some_and(|score: f64| score >= 0.0);
+        (!is_score).then(|| ContractFault::invalid("", "a number of at least 0"))
+    },
+    schema: |_| json!({"type": "number", "minimum": 0}),
+    nested: &[],
+});
 
 async fn discover_skills(
     call: ToolCall,
     args: MarketDiscoverArgs,
 ) -> Result<ToolOutput<SkillSearchResults>, ToolError> {
     let search = SkillSearch {
-        skill: args.skill_name.filter(|name| !name.contains('\0')),
-        min_reputation: args.min_reputation.unwrap_or(0.0),
-        max_cost: args
-            .max_cost
-            .as_ref()
-            .map(|cost| parse_credits("max_cost", cost))
-            .transpose()?,
+        skill: args.skill_name,
+        min_reputation: args
+            .min_reputation
+            .and_then(|score| score.as_f64())
+            .unwrap_or(0.0),
+        max_cost: args.max_cost,
         limit: args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
     };
     let page = market::discover_agents(&call.principal, &call.state.hub, search, 0).await?;
@@ -65,9 +73,4 @@ async fn discover_skills(
         format!("{} of {} agents", found.agents.len(), found.total),
         found,
     ))
-}
-
-/// Parses credits from their decimal text, which has at most two decimals.
-fn parse_credits(field: &str, amount: &serde_json::Number) -> Result<Credits, ToolError> {
-    Ok(Credits::parse_price(field, &amount.to_string())?)
 }

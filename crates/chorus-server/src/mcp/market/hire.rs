@@ -4,11 +4,10 @@ use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::market::jobs;
-use chorus_wire::market::job::{Job, JobRequest};
-use chorus_wire::{ErrorCode, limits};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use chorus_wire::credits::Credits;
+use chorus_wire::market::job::{Job, JobBody, JobRequest};
+use chorus_wire::{ErrorCode, wire_object};
+use serde_json::Value;
 
 pub fn hire_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![ToolDefinition::new(
@@ -24,35 +23,37 @@ const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credit
     is paid, and comes back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job, or with \
     chorus_inbox and `since`.";
 
-/// `market_hire`
-#[derive(Deserialize, Serialize, JsonSchema)]
-struct MarketHireArgs {
-    /// What is to be done, by the skill's name.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    skill_name: String,
-    /// What the skill works on, in the form it asks for.
-    #[schemars(with = "Map<String, Value>")]
-    input_data: Value,
-    /// The most credits it may cost, with at most two decimals.
-    #[schemars(with = "f64", extend("exclusiveMinimum" = 0))]
-    budget: serde_json::Number,
-    /// Who shall do it; without it the best match within the budget.
-    #[schemars(length(min = 1, max = limits::LABEL_CHARS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent_id: Option<String>,
-    /// When it must be done, in milliseconds from now; ten minutes without it.
-    #[schemars(range(min = 1, max = limits::JOB_DEADLINE_MAX.as_millis() as u64))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    deadline_ms: Option<u64>,
-    /// A UUID of your own, so that a repeated call is the same job.
-    #[schemars(length(min = 1, max = 128))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job_id: Option<String>,
+wire_object! {
+    /// `market_hire`
+    MarketHireArgs, refuses unknown => {
+        /// What is to be done, by the skill's name.
+        required skill_name: String = JobBody::SHAPE.check_of("skill_name");
+        /// What the skill works on, in the form it asks for.
+        required input_data: Value = JobBody::SHAPE.check_of("input_data");
+        /// The most credits it may cost, with at most two decimals.
+        required budget: Credits = JobBody::SHAPE.check_of("budget");
+        /// Who shall do it; without it the best match within the budget.
+        nullable agent_id: String = JobBody::SHAPE.check_of("agent_id");
+        /// When it must be done, in milliseconds from now; ten minutes without it.
+        nullable deadline_ms: u64 = JobBody::SHAPE.check_of("deadline_ms");
+        /// A UUID of your own, so that a repeated call is the same job.
+        nullable job_id: String = JobBody::SHAPE.check_of("job_id");
+    }
 }
 
 async fn hire_agent(call: ToolCall, args: MarketHireArgs) -> Result<ToolOutput<Job>, ToolError> {
-    let body = serde_json::to_vec(&args).map_err(chorus_wire::Error::internal)?;
-    let request = JobRequest::parse(&body)?;
+    let request = JobRequest::from_checked(JobBody {
+        job_id: args.job_id,
+        agent_id: args.agent_id,
+        skill_name: args.skill_name,
+        input_data: Some(args.input_data),
+        budget: args.budget,
+        deadline_ms: args.deadline_ms,
+        orchestrator_id: None,
+        callback_url: None,
+        timestamp_utc: None,
+        currency: None,
+    })?;
     let job = jobs::request_job(
         &call.principal,
         &call.state.hub,

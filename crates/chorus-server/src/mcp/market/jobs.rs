@@ -1,14 +1,18 @@
 //! `market_job` and `market_result`: follow jobs and report results.
 
 use crate::mcp::fit_page;
+use crate::mcp::shared_args::page_limit;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::market::jobs;
-use chorus_wire::market::job::{Job, JobResult, JobStatus};
-use chorus_wire::{ErrorCode, limits};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use chorus_wire::contract::{FieldCheck, OPAQUE_ID};
+use chorus_wire::credits::Credits;
+use chorus_wire::market::job::{
+    ANY_TEXT, Job, JobOutcome, JobResult, JobResultBody, JobStatus, OUTPUT_DATA_CHECK,
+};
+use chorus_wire::{ErrorCode, limits, wire_object};
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -38,23 +42,20 @@ const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, or the l
 const RESULT_DESCRIPTION: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
     error_message, and the budget goes back. The first report stands. Returns the job as it ended.";
 
-/// `market_job`
-#[derive(Deserialize, JsonSchema)]
-struct MarketJobArgs {
-    /// One job; everything else is then left out.
-    #[schemars(length(min = 1, max = 128))]
-    job_id: Option<String>,
-    /// Which side you are on; both without it.
-    role: Option<JobRole>,
-    /// Only jobs that stand so.
-    #[schemars(with = "Option<JobStatusFilter>")]
-    status: Option<JobStatus>,
-    /// At most this many; 50 without it.
-    #[schemars(range(min = 1, max = limits::JOBS_PAGE))]
-    limit: Option<usize>,
-    /// Only jobs older than this job_id.
-    #[schemars(length(min = 1, max = 128))]
-    before: Option<String>,
+wire_object! {
+    /// `market_job`
+    MarketJobArgs, refuses unknown => {
+        /// One job; everything else is then left out.
+        nullable job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// Which side you are on; both without it.
+        nullable role: String = FieldCheck::OneOf(&["orchestrator", "worker"]);
+        /// Only jobs that stand so.
+        nullable status: JobStatus = FieldCheck::OneOf(JobStatus::TEXTS);
+        /// At most this many; 50 without it.
+        nullable limit: usize = page_limit(limits::JOBS_PAGE);
+        /// Only jobs older than this job_id.
+        nullable before: String = FieldCheck::Grammar(&OPAQUE_ID);
+    }
 }
 
 /// Jobs, newest first.
@@ -63,26 +64,6 @@ struct JobPage {
     jobs: Vec<Job>,
     /// There may be older ones; go on with `before`.
     more: bool,
-}
-
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum JobRole {
-    Orchestrator,
-    Worker,
-}
-
-/// The document's words for where a job stands.
-#[derive(JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-#[expect(
-    dead_code,
-    reason = "it describes an argument; wire/market/job.rs reads it"
-)]
-enum JobStatusFilter {
-    Pending,
-    Success,
-    Failure,
 }
 
 async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobPage>, ToolError> {
@@ -106,15 +87,11 @@ async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobP
             .await
             .map_err(|error| ToolError::from(error).about_field("before"))?;
     }
-    let role = args.role.map(|role| match role {
-        JobRole::Orchestrator => "orchestrator",
-        JobRole::Worker => "worker",
-    });
     let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
     let found = jobs::list_jobs(
         principal,
         hub,
-        role,
+        args.role.as_deref(),
         args.status.map(JobStatus::as_str),
         args.before.as_deref(),
         limit,
@@ -129,53 +106,44 @@ async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobP
     ))
 }
 
-/// `market_result`
-#[derive(Deserialize, Serialize, JsonSchema)]
-struct MarketResultArgs {
-    /// The job you were given.
-    #[schemars(length(min = 1, max = 128))]
-    job_id: String,
-    /// SUCCESS or FAILURE.
-    #[schemars(with = "ReportedJobStatus")]
-    status: JobStatus,
-    /// What came out, in the form the skill promises.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_data: Option<Value>,
-    /// What it cost, at most the budget; the price of the skill without it.
-    #[schemars(with = "Option<f64>", range(min = 0))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    execution_cost: Option<serde_json::Number>,
-    /// How long it took, in milliseconds.
-    #[schemars(range(min = 0, max = limits::SAFE_INTEGER_MAX))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    execution_time_ms: Option<u64>,
-    /// Why it failed, in capitals, such as EXECUTION_ERROR.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_code: Option<String>,
-    /// Why it failed, in a sentence.
-    #[schemars(length(max = limits::DETAIL_CHARS))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_message: Option<String>,
-}
-
-/// How a job can be reported to have ended.
-#[derive(JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-#[expect(
-    dead_code,
-    reason = "it describes an argument; wire/market/job.rs reads it"
-)]
-enum ReportedJobStatus {
-    Success,
-    Failure,
+wire_object! {
+    /// `market_result`
+    MarketResultArgs, refuses unknown => {
+        /// The job you were given.
+        required job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// SUCCESS or FAILURE.
+        required status: JobStatus = JobResultBody::SHAPE.check_of("status");
+        /// What came out, in the form the skill promises.
+        nullable output_data: Value = OUTPUT_DATA_CHECK;
+        /// What it cost, at most the budget; the price of the skill without it.
+        nullable execution_cost: Credits = FieldCheck::Credits { zero: true };
+        /// How long it took, in milliseconds.
+        nullable execution_time_ms: u64 = JobResultBody::SHAPE.check_of("execution_time_ms");
+        /// Why it failed, in capitals, such as EXECUTION_ERROR.
+        nullable error_code: String = ANY_TEXT;
+        /// Why it failed, in a sentence.
+        nullable error_message: String = ANY_TEXT;
+    }
 }
 
 async fn report_result(
     call: ToolCall,
     args: MarketResultArgs,
 ) -> Result<ToolOutput<Job>, ToolError> {
-    let body = serde_json::to_vec(&args).map_err(chorus_wire::Error::internal)?;
-    let job_result = JobResult::parse(&body)?;
+    let job_result = JobResult {
+        job_id: None,
+        agent_id: None,
+        outcome: match args.status {
+            JobStatus::Success => JobOutcome::Success {
+                output_data: args.output_data.unwrap_or_default(),
+                execution_cost: args.execution_cost,
+            },
+            JobStatus::Failure | JobStatus::Pending => {
+                JobOutcome::failure(args.error_code, args.error_message)
+            }
+        },
+        execution_time_ms: args.execution_time_ms,
+    };
     let fields = [
         (ErrorCode::NotFound, "job_id"),
         (ErrorCode::JobClosed, "job_id"),

@@ -212,6 +212,33 @@ story!(
     }
 );
 
+memory_story!(
+    several_bad_arguments_are_told_at_once_and_null_is_none,
+    |hub| async {
+        let alice = hub.agent("alice").await;
+        let host = McpHost::of(&alice).await;
+        let args =
+            json!({"text": "", "turn_number": 0, "cultural_context": "short", "colour": "red"});
+        let said = host.call("chorus_send", args).await.refused("receiver_id");
+        for fault in [
+            "receiver_id is required",
+            "text must be a string of 1 to 10000 characters",
+            "turn_number must be a whole number",
+            "cultural_context must be a string of 10 to 500 characters",
+            "colour: this tool has no such argument",
+        ] {
+            assert!(said.contains(fault), "{fault}: {said}");
+        }
+        let args = json!({"receiver_id": "alice", "text": "x", "conversation_id": null, "turn_number": null});
+        host.call("chorus_send", args).await.data();
+        let sent = alice.history("").await[0]["envelope"].clone();
+        assert_eq!(
+            (sent.get("conversation_id"), sent.get("turn_number")),
+            (None, None)
+        );
+    }
+);
+
 story!(agents_are_found_by_culture_and_presence, |hub| async {
     let alice = hub.agent("alice").await;
     let card = json!({"agent_card": {"card_version": "0.3", "user_culture": "ja", "supported_languages": ["ja", "en-GB"]}});
