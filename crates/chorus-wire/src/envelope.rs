@@ -8,6 +8,7 @@ use crate::identity::{AgentAddress, CULTURE_TAG};
 use crate::{CHORUS_VERSION, Result, limits, wire_object};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// An unchecked envelope that a sender fills in. [`EnvelopeDraft::into_envelope`] checks it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,16 +30,35 @@ pub struct EnvelopeDraft {
 }
 
 impl EnvelopeDraft {
-    /// Prints the draft and parses it, so that a sender applies exactly the hub's checks.
+    /// Checks the fields exactly as the hub does.
     pub fn into_envelope(self) -> Result<Envelope> {
         Ok(self.check()?)
     }
 
     /// Like [`Self::into_envelope`], with the fault by its field.
     pub fn check(self) -> std::result::Result<Envelope, ContractFault> {
-        let text = serde_json::to_string(&self).unwrap_or_default();
-        contract::parse_body(text.as_bytes())
+        let turn_number = self.turn_number.map(|number| number.to_string());
+        let fields = [
+            text_field("chorus_version", &self.chorus_version),
+            text_field("sender_id", &self.sender_id),
+            text_field("original_text", &self.original_text),
+            text_field("sender_culture", &self.sender_culture),
+            text_field("cultural_context", &self.cultural_context),
+            text_field("conversation_id", &self.conversation_id),
+            turn_number
+                .as_deref()
+                .map(|digits| ("turn_number".into(), JsonNode::from_digits(digits))),
+        ];
+        contract::parse_object(&JsonObject(fields.into_iter().flatten().collect()))
     }
+}
+
+fn text_field<'a>(
+    name: &'static str,
+    text: &'a Option<String>,
+) -> Option<(Cow<'a, str>, JsonNode<'a>)> {
+    let node = JsonNode::from_text(text.as_deref()?);
+    Some((name.into(), node))
 }
 
 wire_object! {

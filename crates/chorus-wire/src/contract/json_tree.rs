@@ -12,7 +12,7 @@ use std::collections::HashSet;
 /// One JSON value and its text.
 #[derive(Clone, Debug)]
 pub struct JsonNode<'a> {
-    /// As written, without the blanks around it.
+    /// As written, without the blanks around it; empty for a text that was not parsed from JSON.
     pub text: &'a str,
     pub value: JsonValue<'a>,
 }
@@ -57,6 +57,22 @@ impl<'a> JsonObject<'a> {
 }
 
 impl<'a> JsonNode<'a> {
+    /// A text that did not come as JSON.
+    pub fn from_text(text: &'a str) -> Self {
+        Self {
+            text: "",
+            value: JsonValue::Text(Cow::Borrowed(text)),
+        }
+    }
+
+    /// A number that did not come as JSON.
+    pub fn from_digits(digits: &'a str) -> Self {
+        Self {
+            text: digits,
+            value: JsonValue::Number,
+        }
+    }
+
     /// Parses one value and nothing after it.
     pub fn parse(text: &'a str) -> Result<Self, ContractFault> {
         let mut parser = JsonParser {

@@ -61,6 +61,11 @@ pub fn parse_node<T: WireObject>(node: &JsonNode<'_>) -> Result<T, ContractFault
     let object = node
         .as_object()
         .ok_or_else(|| ContractFault::invalid("", "an object"))?;
+    parse_object(object)
+}
+
+/// Checks an object and converts it.
+pub fn parse_object<T: WireObject>(object: &JsonObject<'_>) -> Result<T, ContractFault> {
     check_object(T::SHAPE, object, &CheckContext::default())?;
     convert_object(object)
 }
