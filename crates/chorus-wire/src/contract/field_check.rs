@@ -43,6 +43,13 @@ pub enum FieldCheck {
     Custom(&'static CustomCheck),
 }
 
+/// A shape within a value.
+#[derive(Clone, Copy, Debug)]
+pub enum NestedShape {
+    Object(&'static ObjectShape),
+    Items(&'static ObjectShape),
+}
+
 /// A check in code with the schema that describes it.
 #[derive(Debug)]
 pub struct CustomCheck {
@@ -160,16 +167,26 @@ impl FieldCheck {
         (!is_valid).then(|| ContractFault::invalid("", self.requirement()))
     }
 
-    /// Whether the value is an object with a shape, or a list of them.
-    pub const fn has_fields(&self) -> bool {
-        matches!(
-            self,
-            FieldCheck::Object(_)
-                | FieldCheck::List {
-                    of: FieldCheck::Object(_),
-                    ..
-                }
-        )
+    /// The shape of the value if it is an object, or of its items if it is a list of objects.
+    pub const fn nested_shape(&self) -> Option<NestedShape> {
+        match self {
+            FieldCheck::Object(shape) => Some(NestedShape::Object(shape)),
+            FieldCheck::List {
+                of: FieldCheck::Object(shape),
+                ..
+            } => Some(NestedShape::Items(shape)),
+            FieldCheck::List { .. }
+            | FieldCheck::Text { .. }
+            | FieldCheck::Grammar(_)
+            | FieldCheck::OneOf(_)
+            | FieldCheck::Integer { .. }
+            | FieldCheck::Credits { .. }
+            | FieldCheck::Bool
+            | FieldCheck::MapOf(_)
+            | FieldCheck::AnyObject
+            | FieldCheck::AnyValue
+            | FieldCheck::Custom(_) => None,
+        }
     }
 
     /// Completes the sentence “it must be …”.

@@ -1,6 +1,6 @@
 //! JSON Schemas (2020-12) from shapes and checks.
 
-use super::field_check::FieldCheck;
+use super::field_check::{FieldCheck, NestedShape};
 use super::object_shape::{FieldPresence, ObjectShape, UnknownFields};
 use super::text_grammar::{LengthUnit, RefusedCharacters};
 use crate::credits::Credits;
@@ -143,25 +143,13 @@ pub fn list_nested_shapes(shape: &'static ObjectShape) -> Vec<&'static ObjectSha
         }
         found.push(shape);
         for field in shape.fields {
-            match &field.check {
-                FieldCheck::Object(nested)
-                | FieldCheck::List {
-                    of: FieldCheck::Object(nested),
-                    ..
-                } => add(nested, found),
-                FieldCheck::List { .. }
-                | FieldCheck::Text { .. }
-                | FieldCheck::Grammar(_)
-                | FieldCheck::OneOf(_)
-                | FieldCheck::Integer { .. }
-                | FieldCheck::Credits { .. }
-                | FieldCheck::Bool
-                | FieldCheck::MapOf(_)
-                | FieldCheck::AnyObject
-                | FieldCheck::AnyValue => {}
-                FieldCheck::Custom(check) => {
-                    check.nested.iter().for_each(|nested| add(nested, found));
-                }
+            if let Some(NestedShape::Object(nested) | NestedShape::Items(nested)) =
+                field.check.nested_shape()
+            {
+                add(nested, found);
+            }
+            if let FieldCheck::Custom(check) = &field.check {
+                check.nested.iter().for_each(|nested| add(nested, found));
             }
         }
     }

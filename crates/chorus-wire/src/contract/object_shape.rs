@@ -5,7 +5,7 @@
 //! nested ones; of missing and of invalid fields the first in the order of the shape. Rules over several fields come last.
 
 use super::fault::ContractFault;
-use super::field_check::{CheckContext, CheckedValue, FieldCheck};
+use super::field_check::{CheckContext, CheckedValue, FieldCheck, NestedShape};
 use super::json_schema::SchemaRefs;
 use super::json_tree::{JsonNode, JsonObject};
 use serde_json::Value;
@@ -174,8 +174,11 @@ fn find_unknown(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<Contract
     own_unknown
         .map(|(key, _)| ContractFault::unknown(key))
         .or_else(|| {
+            let nested_fields = || {
+                let fields = shape.fields.iter();
+                fields.filter(|field| field.check.nested_shape().is_some())
+            };
             // In written order, because unknown fields are reported in that order.
-            let nested_fields = || shape.fields.iter().filter(|field| field.check.has_fields());
             object.0.iter().find_map(|(key, node)| {
                 let field = nested_fields().find(|field| field.name == key)?;
                 search_field(field, node, find_unknown)
@@ -202,33 +205,18 @@ fn search_field(
     node: &JsonNode<'_>,
     search: FaultSearch,
 ) -> Option<ContractFault> {
-    match &field.check {
-        FieldCheck::Object(shape) => {
-            search(shape, node.as_object()?).map(|fault| fault.inside(field.name))
+    let fault = match field.check.nested_shape()? {
+        NestedShape::Object(shape) => search(shape, node.as_object()?),
+        NestedShape::Items(shape) => {
+            node.as_array()?
+                .iter()
+                .enumerate()
+                .find_map(|(index, item)| {
+                    search(shape, item.as_object()?).map(|fault| fault.inside_item(index))
+                })
         }
-        FieldCheck::List {
-            of: FieldCheck::Object(shape),
-            ..
-        } => node
-            .as_array()?
-            .iter()
-            .enumerate()
-            .find_map(|(index, item)| {
-                let fault = search(shape, item.as_object()?)?;
-                Some(fault.inside_item(index).inside(field.name))
-            }),
-        FieldCheck::List { .. }
-        | FieldCheck::Text { .. }
-        | FieldCheck::Grammar(_)
-        | FieldCheck::OneOf(_)
-        | FieldCheck::Integer { .. }
-        | FieldCheck::Credits { .. }
-        | FieldCheck::Bool
-        | FieldCheck::MapOf(_)
-        | FieldCheck::AnyObject
-        | FieldCheck::AnyValue
-        | FieldCheck::Custom(_) => None,
-    }
+    };
+    fault.map(|fault| fault.inside(field.name))
 }
 
 /// The first field in the order of the shape whose value is invalid, then the first broken rule.
