@@ -6,7 +6,7 @@ use crate::contract::{
 };
 use crate::identity::{AgentAddress, CULTURE_TAG};
 use crate::{CHORUS_VERSION, Result, limits, wire_object};
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ wire_object! {
         "cultural_context": "A polite phrase on first meeting; it asks for patience and guidance.",
         "conversation_id": "c-17", "turn_number": 1}"# => {
         /// The version of the envelope.
-        required chorus_version: String = FieldCheck::OneOf(&[CHORUS_VERSION]);
+        required chorus_version: EnvelopeVersion = FieldCheck::OneOf(&[CHORUS_VERSION]);
         /// The address of the sender.
         required sender_id: AgentAddress = FieldCheck::Grammar(&AgentAddress::GRAMMAR);
         /// The message in the sender's own language and words.
@@ -81,6 +81,22 @@ wire_object! {
         optional conversation_id: String = any_characters(0, limits::CONVERSATION_ID_CHARS);
         /// 1 on the first turn, one more on each further one.
         optional turn_number: u64 = integer_between(1, i64::MAX as u64);
+    }
+}
+
+/// The only version that the hub accepts, so there is nothing to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnvelopeVersion;
+
+impl FromNode for EnvelopeVersion {
+    fn from_node(node: Option<&JsonNode<'_>>) -> Option<Self> {
+        (node?.as_text()? == CHORUS_VERSION).then_some(Self)
+    }
+}
+
+impl Serialize for EnvelopeVersion {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.serialize_str(CHORUS_VERSION)
     }
 }
 

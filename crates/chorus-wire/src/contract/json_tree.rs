@@ -48,11 +48,34 @@ impl<'a> JsonObject<'a> {
         }
     }
 
+    /// Reads fields one after the other, in the order of the shape.
+    pub fn in_shape_order(&self) -> ShapeOrderReader<'_, 'a> {
+        ShapeOrderReader {
+            object: self,
+            index: 0,
+        }
+    }
+
     pub fn to_map(&self) -> Map<String, Value> {
         self.0
             .iter()
             .map(|(key, node)| (key.to_string(), node.to_value()))
             .collect()
+    }
+}
+
+/// Looks for each next field first where the last one was found.
+pub struct ShapeOrderReader<'o, 'a> {
+    object: &'o JsonObject<'a>,
+    index: usize,
+}
+
+impl<'o, 'a> ShapeOrderReader<'o, 'a> {
+    pub fn next_field(&mut self, name: &str) -> Option<&'o JsonNode<'a>> {
+        let node = self.object.get_near(self.index, name);
+        // A field that is absent leaves the place to the one after it.
+        self.index += usize::from(node.is_some());
+        node
     }
 }
 
@@ -281,10 +304,7 @@ impl<'a> JsonParser<'a> {
         self.at += 1;
         let start = self.at;
         let rest = &self.text.as_bytes()[start..];
-        let plain = rest
-            .iter()
-            .position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f));
-        let Some(plain) = plain else {
+        let Some(plain) = find_special_byte(rest) else {
             self.at = self.text.len();
             return Err(self.syntax_error("it ends inside a string"));
         };
@@ -304,9 +324,7 @@ impl<'a> JsonParser<'a> {
     fn parse_escaped_string(&mut self, mut text: String) -> Result<String, ContractFault> {
         loop {
             let rest = &self.text[self.at..];
-            let plain = rest
-                .bytes()
-                .position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f))
+            let plain = find_special_byte(rest.as_bytes())
                 .ok_or_else(|| self.syntax_error("it ends inside a string"))?;
             text.push_str(&rest[..plain]);
             self.at += plain;
@@ -453,10 +471,46 @@ impl<'a> JsonParser<'a> {
     }
 }
 
+/// The first byte that ends a string, begins an escape, or may not be in a string. Most bytes of a body are in strings, so
+/// it looks at eight at once.
+fn find_special_byte(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH_BITS: u64 = ONES << 7;
+    // The high bit of the first byte that is zero, and of none before it.
+    let mark_zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quotes = mark_zero(word ^ (ONES * u64::from(b'"')));
+        let backslashes = mark_zero(word ^ (ONES * u64::from(b'\\')));
+        let controls = word.wrapping_sub(ONES * 0x20) & !word;
+        let marks = (quotes | backslashes | controls) & HIGH_BITS;
+        if marks != 0 {
+            return Some(index * 8 + marks.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest
+        .iter()
+        .position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f))?;
+    Some(words.len() * 8 + at)
+}
+
 /// The first duplicate key: two parsers would read such an object differently.
 fn find_duplicate_key<'a>(fields: &'a [(Cow<'_, str>, JsonNode<'_>)]) -> Option<&'a str> {
     // Comparing all pairs is fastest for an ordinary object, but quadratic: an attacker could send thousands of keys.
     if fields.len() <= 32 {
+        // Keys of different lengths or first bytes need no comparison.
+        let mut seen_marks = 0u64;
+        let is_mark_new = |(key, _): &(Cow<'_, str>, JsonNode<'_>)| {
+            let first_byte = key.as_bytes().first().copied().unwrap_or_default();
+            let mark = 1u64 << ((key.len() * 5 + usize::from(first_byte)) % 64);
+            let is_new = seen_marks & mark == 0;
+            seen_marks |= mark;
+            is_new
+        };
+        if fields.iter().all(is_mark_new) {
+            return None;
+        }
         let is_duplicate = |index: usize| {
             fields[..index]
                 .iter()

@@ -20,7 +20,7 @@ pub use field_check::{
 pub(crate) use from_node::impl_from_text_node;
 pub use from_node::{FromNode, RawJson};
 pub use json_schema::{SchemaRefs, list_nested_shapes, object_schema, value_schema};
-pub use json_tree::{JsonNode, JsonObject, JsonValue};
+pub use json_tree::{JsonNode, JsonObject, JsonValue, ShapeOrderReader};
 pub use object_shape::{
     FieldPresence, FieldShape, ObjectRule, ObjectShape, UnknownFields, check_object, list_faults,
 };
@@ -190,7 +190,8 @@ macro_rules! wire_object {
             };
 
             fn from_object(object: &$crate::contract::JsonObject<'_>) -> Option<Self> {
-                Some(Self { $($field: $crate::contract::FromNode::from_node(object.get(stringify!($field)))?,)+ })
+                let mut fields = object.in_shape_order();
+                Some(Self { $($field: $crate::contract::FromNode::from_node(fields.next_field(stringify!($field)))?,)+ })
             }
         }
 

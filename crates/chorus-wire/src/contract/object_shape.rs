@@ -178,6 +178,7 @@ fn find_unknown(shape: &ObjectShape, object: &JsonObject<'_>) -> Option<Contract
                 let fields = shape.fields.iter();
                 fields.filter(|field| field.check.nested_shape().is_some())
             };
+            nested_fields().next()?;
             // In written order, because unknown fields are reported in that order.
             object.0.iter().find_map(|(key, node)| {
                 let field = nested_fields().find(|field| field.name == key)?;
