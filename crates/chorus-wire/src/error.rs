@@ -33,6 +33,23 @@ macro_rules! error_catalogue {
                 f.write_str(self.as_str())
             }
         }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                let codes = Self::ALL.iter().map(|code| code.as_str());
+                utoipa::openapi::schema::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .description(Some("Which error it is, for programs. A later version may add codes."))
+                    .enum_values(Some(codes))
+                    .into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
     };
 }
 

@@ -1,7 +1,7 @@
 //! The success and failure replies of the envelope and transport protocols, and reply bodies without a module of their
 //! own (TRN-38…40, R-35).
 
-use crate::{Error, agent_card::AgentCard, secret::Secret, time::UnixMicros};
+use crate::{Error, ErrorCode, agent_card::AgentCard, secret::Secret, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -42,7 +42,7 @@ pub struct FailureReply {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FailureBody {
-    #[schema(example = "ERR_VALIDATION")]
+    #[schema(value_type = ErrorCode)]
     pub code: String,
     #[schema(example = "sender_id is required")]
     pub message: String,
@@ -65,6 +65,7 @@ impl FailureReply {
 /// An error in the form of the jobs document.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MarketFailure {
+    #[schema(value_type = ErrorCode)]
     pub error_code: String,
     pub error_message: String,
 }

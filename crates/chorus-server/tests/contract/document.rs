@@ -1,6 +1,8 @@
 //! The OpenAPI document itself: every text is there and written for clients, every schema and example holds.
 
 use crate::{document, operations, references, server};
+use chorus_wire::ErrorCode;
+use chorus_wire::frame::FrameCode;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -324,6 +326,28 @@ async fn every_response_documents_its_headers() {
                         faults.push(format!("{method} {path} {status}: {name}"));
                     }
                 }
+            }
+        }
+        faults
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_error_code_is_in_the_schema_of_its_form() {
+    assert_no_faults(|document| {
+        let error_codes: Vec<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+        let frame_codes: Vec<&str> = FrameCode::ALL.iter().map(|code| code.as_str()).collect();
+        let forms = [
+            ("FailureBody", "code", &error_codes),
+            ("MarketFailure", "error_code", &error_codes),
+            ("FrameFailure", "code", &frame_codes),
+        ];
+        let mut faults = Vec::new();
+        for (form, field, codes) in forms {
+            let schema = &document["components"]["schemas"][form]["properties"][field];
+            if resolve(document, schema)["enum"] != json!(codes) {
+                faults.push(format!("{form}.{field}: {schema}"));
             }
         }
         faults

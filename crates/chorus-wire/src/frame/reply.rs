@@ -1,5 +1,6 @@
 //! Replies of the frame protocol: submission, roster and errors (FRM-66, R-41, R-50).
 
+use super::error::FrameCode;
 use crate::time::UnixMicros;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -41,7 +42,7 @@ pub struct RosterSession {
 /// The error reply on every path of the frame protocol (FRM-83, R-45).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FrameFailure {
-    #[schema(example = "field-invalid")]
+    #[schema(value_type = FrameCode)]
     pub code: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "payload.advisory_text")]
