@@ -9,6 +9,7 @@ use chorus_wire::reply::FailureReply;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -64,9 +65,13 @@ async fn get_schema(
     PathParam(file): PathParam,
 ) -> Result<Response, ApiError> {
     let name = file.strip_suffix(".json").ok_or(ErrorCode::NotFound)?;
-    let schema =
-        find_schema(stored_schemas(&state), name, &state.public_url).ok_or(ErrorCode::NotFound)?;
-    let mut response = reply::json_response(StatusCode::OK, Bytes::from(schema.to_string()));
+    let name = find_component(stored_schemas(&state), name).ok_or(ErrorCode::NotFound)?;
+    // Built once: a schema of a hub never changes, and some are assembled from many definitions.
+    let files = state
+        .schema_files
+        .get_or_init(|| build_files(stored_schemas(&state), &state.public_url));
+    let schema = files.get(name).ok_or(ErrorCode::NotFound)?.clone();
+    let mut response = reply::json_response(StatusCode::OK, schema);
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
@@ -83,6 +88,28 @@ fn stored_schemas(state: &AppState) -> &Value {
     state.published_schemas.get().unwrap_or(&Value::Null)
 }
 
+/// Every schema as a document of its own, by the name of its component.
+fn build_files(schemas: &Value, base_url: &str) -> BTreeMap<String, Bytes> {
+    let components = schemas.as_object().into_iter().flat_map(Map::keys);
+    components
+        .filter_map(|name| {
+            let schema = find_schema(schemas, name, base_url)?;
+            Some((name.clone(), Bytes::from(schema.to_string())))
+        })
+        .collect()
+}
+
+/// The component that a client means: by its own name, in lower case with hyphens, or as the documents write it.
+fn find_component<'s>(schemas: &'s Value, name: &str) -> Option<&'s str> {
+    // The documents call it `envelope.schema.json`.
+    let name = name.strip_suffix(".schema").unwrap_or(name);
+    schemas
+        .as_object()?
+        .keys()
+        .find(|component| to_kebab_case(component) == name || *component == name)
+        .map(String::as_str)
+}
+
 /// The names of the published schemas, in lower case with hyphens.
 pub fn list_names(schemas: &Value) -> Vec<String> {
     schemas
@@ -96,11 +123,8 @@ pub fn list_names(schemas: &Value) -> Vec<String> {
 /// The schema of this name as a document of its own: what it refers to is in `$defs`.
 pub fn find_schema(schemas: &Value, name: &str, base_url: &str) -> Option<Value> {
     let components = schemas.as_object()?;
-    // The documents call it `envelope.schema.json`.
-    let name = name.strip_suffix(".schema").unwrap_or(name);
-    let (component, schema) = components
-        .iter()
-        .find(|(component, _)| to_kebab_case(component) == name || *component == name)?;
+    let component = find_component(schemas, name)?;
+    let schema = components.get(component)?;
     let mut definitions = Map::new();
     collect_definitions(schema, components, &mut definitions);
     let file = to_kebab_case(component);

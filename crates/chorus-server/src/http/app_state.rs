@@ -10,6 +10,7 @@ use super::trusted_proxies::TrustedProxies;
 use bytes::Bytes;
 use chorus_hub::Hub;
 use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
 use std::{net::SocketAddr, ops::Deref, sync::Arc, sync::OnceLock};
 
 /// The settings that the handling of requests depends on.
@@ -57,6 +58,8 @@ pub struct AppStateInner {
     pub route_scopes: OnceLock<RouteScopes>,
     /// The schemas of all public objects, by name.
     pub published_schemas: OnceLock<serde_json::Value>,
+    /// The same as `/schemas` serves them, from the first request on.
+    pub schema_files: OnceLock<BTreeMap<String, Bytes>>,
 }
 
 impl AppState {
@@ -83,6 +86,7 @@ impl AppState {
             openapi_document: OnceLock::new(),
             route_scopes: OnceLock::new(),
             published_schemas: OnceLock::new(),
+            schema_files: OnceLock::new(),
         }))
     }
 }
