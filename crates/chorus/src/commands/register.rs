@@ -107,7 +107,7 @@ async fn registration_request(
     let name = args
         .name
         .as_deref()
-        .ok_or_else(|| Fail::usage_error("who are you? chorus register NAME@HOST"))?;
+        .ok_or_else(|| Fail::usage_error("who are you? chorus register NAME@HOST --culture TAG"))?;
     let culture = args
         .culture
         .clone()

@@ -170,7 +170,9 @@ fn unavailable_text(fail: &Fail) -> String {
             "Tell your user that the Chorus hub is away, and try again later; if the call was to change something, look \
              first whether it did."
         }
-        ExitKind::NotRegistered => "Nothing was done. Your user has to run: chorus register",
+        ExitKind::NotRegistered => {
+            "Nothing was done. Your user has to run: chorus register NAME@HOST --culture TAG"
+        }
         ExitKind::Usage | ExitKind::Refused => "Nothing was done.",
     };
     format!("{}. {advice}", remove_hidden(&fail.to_string()))
