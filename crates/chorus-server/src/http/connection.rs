@@ -2,6 +2,7 @@
 
 use super::connection_limit::ConnectionPermit;
 use super::draining_body::DrainingBody;
+use super::exchange_position::ExchangePosition;
 use super::raw_refusal;
 use super::stream::{self, StreamHandoff};
 use super::watched_socket::WatchedSocket;
@@ -46,6 +47,7 @@ struct ConnectionShared {
     handoff: Mutex<Option<(Vec<u8>, StreamFeed)>>,
     /// An earlier response is still being written, so the handoff must wait.
     is_write_pending: Arc<AtomicBool>,
+    position: Arc<ExchangePosition>,
 }
 
 impl HttpConnection {
@@ -58,7 +60,11 @@ impl HttpConnection {
             open_guard,
         } = self;
         let shared = Arc::<ConnectionShared>::default();
-        let socket = TokioIo::new(WatchedSocket::new(socket, shared.is_write_pending.clone()));
+        let socket = TokioIo::new(WatchedSocket::new(
+            socket,
+            shared.is_write_pending.clone(),
+            shared.position.clone(),
+        ));
         let service = {
             let shared = shared.clone();
             hyper::service::service_fn(move |request| {
@@ -149,6 +155,7 @@ async fn handle_request(
     shared: Arc<ConnectionShared>,
     mut request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
+    let exchange = shared.position.begin_exchange();
     request.extensions_mut().insert(ConnectInfo(peer));
     let head_only = request.method() == Method::HEAD;
     let is_read_only = matches!(
@@ -179,7 +186,7 @@ async fn handle_request(
                 .unwrap_or_else(PoisonError::into_inner) = Some((head, feed));
             pending().await
         }
-        Some(_) | None => Ok(response),
+        Some(_) | None => Ok(response.map(|body| exchange.wrap_body(body))),
     }
 }
 

@@ -17,6 +17,7 @@ mod cors;
 pub mod directory_access;
 mod drain_rate;
 mod draining_body;
+mod exchange_position;
 mod forwarded_header;
 pub mod front;
 pub mod idempotency;

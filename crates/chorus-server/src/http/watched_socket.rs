@@ -1,6 +1,7 @@
 //! A socket that reports pending writes, gives up on a peer that reads nothing, and keeps back the parser's own refusals.
 
 use super::drain_rate::DrainRate;
+use super::exchange_position::ExchangePosition;
 use chorus_wire::limits;
 use std::future::Future;
 use std::io;
@@ -10,10 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
-
-/// The parser writes a status, `connection`, `content-length` and `date`, which are about 100 bytes.
-const MAX_REFUSAL_BYTES: usize = 256;
-const REQUEST_ID_NAME: &[u8] = b"\r\nx-request-id:";
 
 /// Sets `is_write_pending` while a write waits for the peer. Fails after `limits::REQUEST_DEADLINE` without progress, and
 /// when the peer takes an answer more slowly than `limits::ANSWER_DRAIN_RATE`.
@@ -25,16 +22,25 @@ pub struct WatchedSocket<S> {
     /// The status with which the HTTP parser refused a request. Its response has no body, so it is not written: the
     /// connection writes one in JSON instead.
     parser_refusal: Option<u16>,
+    position: Arc<ExchangePosition>,
+    /// The exchanges whose responses are written to their last byte.
+    written_exchanges: usize,
 }
 
 impl<S> WatchedSocket<S> {
-    pub fn new(socket: S, is_write_pending: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        socket: S,
+        is_write_pending: Arc<AtomicBool>,
+        position: Arc<ExchangePosition>,
+    ) -> Self {
         Self {
             socket,
             is_write_pending,
             write_deadline: None,
             drain_rate: DrainRate::default(),
             parser_refusal: None,
+            position,
+            written_exchanges: 0,
         }
     }
 
@@ -45,7 +51,9 @@ impl<S> WatchedSocket<S> {
 
     /// Whether these bytes are a refusal of the parser, which is then kept back.
     fn keep_refusal_back(&mut self, bytes: &[u8]) -> bool {
-        let refusal = parse_refusal_status(bytes);
+        // Otherwise they belong to the response of a request that the service was given.
+        let is_between_exchanges = self.position.count_ended() == Some(self.written_exchanges);
+        let refusal = parse_refusal_status(bytes).filter(|_| is_between_exchanges);
         self.parser_refusal = self.parser_refusal.or(refusal);
         refusal.is_some()
     }
@@ -80,18 +88,9 @@ impl<S> WatchedSocket<S> {
     }
 }
 
-/// The status of a refusal that the HTTP parser wrote: a head alone, without the request id that all other responses have.
+/// The status of a refusal that the HTTP parser wrote.
 fn parse_refusal_status(bytes: &[u8]) -> Option<u16> {
     let status = bytes.strip_prefix(b"HTTP/1.1 4")?;
-    if bytes.len() > MAX_REFUSAL_BYTES || !bytes.ends_with(b"\r\n\r\n") {
-        return None;
-    }
-    let has_request_id = bytes
-        .windows(REQUEST_ID_NAME.len())
-        .any(|name| name.eq_ignore_ascii_case(REQUEST_ID_NAME));
-    if has_request_id {
-        return None;
-    }
     match status.get(..2)? {
         b"00" => Some(400),
         b"14" => Some(414),
@@ -146,6 +145,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         // The HTTP library flushes when it has nothing left to write.
         if flushed.is_ready() {
             self.drain_rate.finish();
+            if let Some(ended) = self.position.count_ended() {
+                self.written_exchanges = ended;
+            }
         }
         flushed
     }
@@ -155,5 +157,45 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const REFUSAL: &[u8] =
+        b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+    /// A file of a channel can have the bytes of a refusal, and a slow reader can make them a write of their own.
+    #[tokio::test]
+    async fn the_bytes_of_a_refusal_inside_a_response_are_written() {
+        let position = Arc::<ExchangePosition>::default();
+        let (near, mut far) = tokio::io::duplex(4096);
+        let mut socket = WatchedSocket::new(near, Arc::default(), position.clone());
+        let exchange = position.begin_exchange();
+        // A body that comes in pieces is flushed between them.
+        for part in [&b"HTTP/1.1 200 OK\r\n\r\n"[..], REFUSAL] {
+            socket.write_all(part).await.unwrap();
+            socket.flush().await.unwrap();
+        }
+        // A body that was taken as a whole has ended before its last bytes are written.
+        drop(exchange);
+        drop(position.begin_exchange());
+        socket.write_all(REFUSAL).await.unwrap();
+        assert_eq!(socket.parser_refusal(), None);
+        socket.flush().await.unwrap();
+
+        socket.write_all(REFUSAL).await.unwrap();
+        assert_eq!(socket.parser_refusal(), Some(400), "between two exchanges");
+        drop(socket);
+        let mut written = Vec::new();
+        far.read_to_end(&mut written).await.unwrap();
+        let refusals = written
+            .windows(REFUSAL.len())
+            .filter(|bytes| *bytes == REFUSAL)
+            .count();
+        assert_eq!(refusals, 2, "the parser's own is kept back");
     }
 }
