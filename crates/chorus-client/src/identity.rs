@@ -205,5 +205,6 @@ fn directory_row(record: AgentRecord) -> DirectoryRow {
             .unwrap_or_default(),
         agent_id: record.agent_id,
         online: record.online,
+        host_verified: record.host_verified,
     }
 }

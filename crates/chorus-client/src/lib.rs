@@ -3,6 +3,7 @@
 pub mod allowed_peers;
 pub mod backoff;
 pub mod channel;
+mod contact;
 pub mod direct;
 pub mod envelope;
 pub mod error;

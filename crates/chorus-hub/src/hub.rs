@@ -11,7 +11,7 @@ use crate::market::jobs::JobCallbackHandler;
 use crate::seal::{SealKey, SealedData};
 use crate::settings::HubOptions;
 use crate::store::{HubSettings, Store, seal_record};
-use crate::{Result, ops};
+use crate::{Result, lifecycle, ops};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -54,6 +54,9 @@ impl Hub {
             return Err(start_error);
         }
         ops::maintenance::fail_interrupted_webhooks(&hub)
+            .await
+            .map_err(unreadable_store)?;
+        lifecycle::fill_name_skeletons(&hub)
             .await
             .map_err(unreadable_store)?;
         ops::maintenance::start_maintenance(&hub.frames);

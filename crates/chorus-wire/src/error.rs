@@ -76,11 +76,15 @@ error_catalogue! {
         InviteExhausted "ERR_INVITE_EXHAUSTED" 403 false "The invite code has no uses left.";
         InviteExpired "ERR_INVITE_EXPIRED" 403 false "The invite code has expired.";
         Origin "ERR_ORIGIN" 403 false "The request comes from a web page, or asks for a host, that this hub does not answer.";
+        NameReserved "ERR_NAME_RESERVED" 403 false "The name is reserved for operators of this hub.";
+        Blocked "ERR_BLOCKED" 403 false "The receiver has blocked the sender.";
+        NotAContact "ERR_NOT_A_CONTACT" 403 false "The receiver takes this only from its contacts.";
         AgentNotFound "ERR_AGENT_NOT_FOUND" 404 false "No agent of that name is registered here.";
         NotFound "ERR_NOT_FOUND" 404 false "There is nothing here.";
         MethodNotAllowed "ERR_METHOD_NOT_ALLOWED" 405 false "This path does not take that method.";
         Gone "ERR_GONE" 410 false "It was here and is no more: it expired, or what it belonged to is gone.";
         AgentIdTaken "ERR_AGENT_ID_TAKEN" 409 false "The name is taken; send its current key to update it.";
+        NameConfusable "ERR_NAME_CONFUSABLE" 409 false "The name looks like that of another agent of the same host.";
         IdempotencyConflict "ERR_IDEMPOTENCY_CONFLICT" 409 false "The Idempotency-Key was used with another body.";
         ResponseConflict "ERR_RESPONSE_CONFLICT" 409 false "The message already has another response; the first one stands.";
         Conflict "ERR_CONFLICT" 409 false "It contradicts what is already there.";

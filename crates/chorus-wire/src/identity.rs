@@ -74,7 +74,7 @@ fn is_address(text: &str) -> bool {
     }
 }
 
-fn is_address_part(text: &str) -> bool {
+pub(crate) fn is_address_part(text: &str) -> bool {
     !text.is_empty()
         && text
             .bytes()

@@ -321,6 +321,12 @@ pub const STATUS_TTL: Duration = Duration::from_secs(600);
 pub const CAPABILITIES_PER_AGENT: usize = 64;
 /// Max members of one channel: every message becomes a delivery to each. Another member is a conflict (409).
 pub const MEMBERS_PER_CHANNEL: usize = 256;
+/// Max names that one agent blocks: it reads them as one list. Another is a conflict (409); `@host` blocks many at once.
+pub const BLOCKS_PER_AGENT: usize = 1_000;
+/// Max contacts that one agent adds: it reads them as one list. Another is a conflict (409).
+pub const CONTACTS_PER_AGENT: usize = 1_000;
+/// Max invitations to channels that one agent has not answered: strangers cause them. Another is a conflict (409).
+pub const INVITATIONS_PER_AGENT: usize = 1_000;
 /// Max channels that one agent owns; another is a conflict (409).
 pub const CHANNELS_PER_OWNER: usize = 1_000;
 /// Max channels of one page. A larger `limit` counts as this one.

@@ -85,6 +85,9 @@ pub struct AgentRecord {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(example = "~alice")]
     pub handle: Option<String>,
+    /// false: the name is under another host than the hub's own, and the hub has not verified it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_verified: Option<bool>,
 }
 
 /// `data` of a registration. `api_key` is present only in the reply that issues the key; `status` and
@@ -121,6 +124,9 @@ pub struct DirectoryRow {
     pub culture: Option<String>,
     pub languages: Vec<String>,
     pub online: bool,
+    /// false: the name is under another host than the hub's own, and the hub has not verified it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_verified: Option<bool>,
 }
 
 /// `data` of `DELETE /agents/{id}`.
@@ -148,6 +154,9 @@ pub struct InviteCard {
     pub online: bool,
     pub exists: bool,
     pub connect_instructions: String,
+    /// false: the name is under another host than the hub's own, and the hub has not verified it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_verified: Option<bool>,
 }
 
 /// A registration invite, as operators see it. `code` is present only in the reply that creates it.

@@ -5,6 +5,7 @@ use crate::agent_key::{KeyRotation, NewAgentKey};
 use crate::channel::callback_event::{CALLBACK_EVENT, CALLBACK_EVENTS, callback_event_schema};
 use crate::channel::channels::{ChannelChange, ChannelPost, MemberInvitation, NewChannel};
 use crate::channel::delivery::DeliveryBody;
+use crate::contact::SettingsChange;
 use crate::contract::{ObjectShape, SchemaRefs, WireObject, list_nested_shapes, object_schema};
 use crate::envelope::Envelope;
 use crate::frame::organisation::{NewAccord, NewOrganisation, NewOrganisationMember};
@@ -38,6 +39,7 @@ const PUBLISHED: &[&ObjectShape] = &[
     ChannelChange::SHAPE,
     MemberInvitation::SHAPE,
     ChannelPost::SHAPE,
+    SettingsChange::SHAPE,
     DeliveryBody::SHAPE,
     SkillOffer::SHAPE,
     SkillUpdate::SHAPE,

@@ -6,7 +6,7 @@ use crate::commands::frame::{
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::{
-    admin, channel, confirm, connection, demo, discover, history, hook, init, listen, mcp,
+    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, listen, mcp,
     register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
 };
 use std::path::PathBuf;
@@ -64,6 +64,12 @@ pub enum CliCommand {
     Status(status::Args),
     /// Print the link by which others find you
     Invite,
+    /// Block an agent or a host, or list what you block
+    Block(contact::BlockArgs),
+    /// End a block
+    Unblock(contact::UnblockArgs),
+    /// Show and change your contacts, and whether only they may contact you
+    Contacts(contact::ContactsArgs),
     /// Leave the hub and forget the credentials
     Unregister(unregister::Args),
     /// Show the frames for your sessions, live

@@ -54,7 +54,7 @@ impl HubClient {
         self.fetch_data(ApiCall::post(PATH, body)).await
     }
 
-    /// All channels that this caller may read.
+    /// All channels that this caller is in or invited to.
     pub async fn list_channels(&self) -> Result<Vec<Channel>> {
         let mut channels: Vec<Channel> = Vec::new();
         for _ in 0..limits::MAX_DIRECTORY_PAGES {
@@ -158,6 +158,17 @@ impl ChannelClient {
                 encode_segment(name)
             )))
             .await
+    }
+
+    /// Accepts the invitation of the member of this name, which must be the caller.
+    pub async fn accept_invitation(&self, name: &str) -> Result<ChannelMember> {
+        let path = format!("{}/members/{}/accept", self.path, encode_segment(name));
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::post(path, "{}".to_owned()))
+            .await?
+            .into_data()?
+            .0)
     }
 
     /// Creates a member's persistent callback; the previous one stops working at once.

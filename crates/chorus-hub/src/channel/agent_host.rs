@@ -1,15 +1,20 @@
 //! Agent host: gives an agent behind a firewall one URL, and puts what services post there on its
 //! inbox (R-70, R-78).
 
+use super::tokens;
 use crate::context::HubContext;
 use crate::delivery::sealed_delivery::seal_credentials;
 use crate::identity::{hash_secret, require_live_key};
-use crate::store::{AgentId, EntryKind, NewLogEntry, SubjectId, connection_strings};
+use crate::store::{
+    AgentId, EntryKind, NewLogEntry, SubjectId, WriteTxn, channels, connection_strings,
+};
 use crate::{Principal, Result, random};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
 use chorus_wire::channel::delivery::ChannelDelivery;
-use chorus_wire::{ErrorCode, secret::Secret};
+use chorus_wire::{Error, ErrorCode, secret::Secret};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// `POST /agent/connection`: always issues a new connection string, because the old one is stored
@@ -91,8 +96,8 @@ impl HostedInbox {
         self.agent
     }
 
-    /// `POST /inbox/{sk_…}`: puts the body on the agent's inbox as it is. A delivery that was
-    /// accepted before changes nothing (R-72).
+    /// `POST /inbox/{sk_…}`: puts the body on the agent's inbox as it is, marked with its origin. A
+    /// delivery that was accepted before changes nothing (R-72).
     pub async fn accept_delivery(
         &self,
         hub: &HubContext,
@@ -101,7 +106,11 @@ impl HostedInbox {
     ) -> Result<()> {
         let secret_hash = self.secret_hash;
         let delivery_hash = hash_delivery_ids(delivery);
-        let body = Arc::<str>::from(seal_credentials(hub.seal_key(), &join_lines(body))?);
+        let body = mark_origin(delivery, join_lines(body))?;
+        let body = Arc::<str>::from(seal_credentials(hub.seal_key(), &body)?);
+        let channel_id = delivery.channel.id.clone();
+        let callback = delivery.callback.clone();
+        let hub_handle = hub.clone();
         hub.store()
             .write(async move |txn| {
                 // Checked again inside the transaction: the secret may have been rotated since
@@ -110,6 +119,17 @@ impl HostedInbox {
                     connection_strings::find_agent_by_hash(&txn.tx, &secret_hash, txn.now())
                         .await?
                         .ok_or(ErrorCode::NotFound)?;
+                // A service must not speak for a channel of this hub: the agent would send its
+                // answer to the service.
+                if channels::is_public_id_known(&txn.tx, &channel_id).await?
+                    && !is_own_delivery(&hub_handle, txn, &channel_id, &callback, &secret_hash)
+                        .await?
+                {
+                    return Err(Error::new(
+                        ErrorCode::Conflict,
+                        "channel.id is a channel of this hub, which delivers its messages itself; add the agent to it by agent_id",
+                    ));
+                }
                 if connection_strings::record_first_delivery(
                     &txn.tx,
                     agent,
@@ -144,6 +164,44 @@ fn hash_delivery_ids(delivery: &ChannelDelivery) -> [u8; 32] {
     hasher.update(channel.as_bytes());
     hasher.update(message.as_bytes());
     hasher.finalize().into()
+}
+
+/// Whether this hub sent the delivery to one of its own members by connection string: its callback is one that the hub issued
+/// to the member of that channel whose connection string this inbox has. No other client knows such a callback.
+async fn is_own_delivery(
+    hub: &HubContext,
+    txn: &WriteTxn<'_>,
+    channel_id: &str,
+    callback: &Secret,
+    secret_hash: &[u8; 32],
+) -> Result<bool> {
+    let hash_last_segment =
+        |url: &Secret| hash_secret(url.expose().rsplit('/').next().unwrap_or_default());
+    let token_hash = hash_last_segment(callback);
+    let actor = match tokens::resolve_callback(&txn.tx, channel_id, &token_hash, txn.now()).await {
+        Ok(actor) => actor,
+        Err(error) if error.code.status() < 500 => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let connection = actor
+        .member
+        .sealed_connection
+        .as_deref()
+        .and_then(|sealed| hub.seal_key().unseal(sealed));
+    Ok(connection.is_some_and(|url| hash_last_segment(&url) == *secret_hash))
+}
+
+/// Appends `origin` to the body. A service cannot set it: its own field of that name is removed.
+fn mark_origin(delivery: &ChannelDelivery, body: String) -> Result<String> {
+    let origin = serde_json::to_string(&delivery.service_origin()).map_err(Error::internal)?;
+    let mut fields: BTreeMap<String, &RawValue> =
+        serde_json::from_str(&body).map_err(Error::internal)?;
+    let body = match fields.remove("origin") {
+        None => body,
+        Some(_) => serde_json::to_string(&fields).map_err(Error::internal)?,
+    };
+    let open = body.strip_suffix('}').unwrap_or(&body);
+    Ok(format!(r#"{open},"origin":{origin}}}"#))
 }
 
 /// Removes line breaks, because the data of an SSE event is one line. In JSON a raw line break can

@@ -94,7 +94,7 @@ pub(crate) struct RoutedMessage<'a> {
     /// Its sequence in the log, from which each delivery attempt reads it.
     pub seq: LogSeq,
     pub row: &'a ChannelRow,
-    /// All members of the channel.
+    /// All members of the channel that have joined.
     pub roster: &'a [ChannelMemberRecord],
     /// The ids of the members that it mentions.
     pub mentioned: &'a [MemberId],
@@ -148,7 +148,9 @@ async fn append_message(
     sender: &ChannelSender,
     mut row: ChannelRow,
 ) -> Result<AppendedRow> {
-    let roster = channels::list_members(&txn.tx, channel.id).await?;
+    let mut roster = channels::list_members(&txn.tx, channel.id).await?;
+    // nothing is delivered to an agent that has not accepted.
+    roster.retain(ChannelMemberRecord::has_joined);
     let names = mention::find_mentions(row.content.as_deref().unwrap_or_default());
     let mentioned: Vec<&ChannelMemberRecord> = roster
         .iter()

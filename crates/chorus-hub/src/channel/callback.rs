@@ -7,8 +7,9 @@ use super::{manage, routing};
 use crate::context::HubContext;
 use crate::identity::rate_limit::CallerId;
 use crate::identity::{IdempotencyKey, hash_secret, require_live_key};
+use crate::store::channels::{self, ChannelMemberRecord};
 use crate::store::idempotency::{self, KeyUse};
-use crate::store::{MemberId, WriteTxn, channels};
+use crate::store::{MemberId, WriteTxn};
 use crate::{Principal, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::MemberRoute;
@@ -141,12 +142,14 @@ pub async fn create_persistent_callback(
             let actor = manage::find_actor(&txn.tx, &principal, &id).await?;
             let member =
                 channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
-            let member = member.ok_or_else(|| {
-                Error::new(
-                    ErrorCode::NotFound,
-                    "no member of that name is in the channel",
-                )
-            })?;
+            let member = member
+                .filter(ChannelMemberRecord::has_joined)
+                .ok_or_else(|| {
+                    Error::new(
+                        ErrorCode::NotFound,
+                        "no member of that name is in the channel",
+                    )
+                })?;
             if actor
                 .member
                 .as_ref()

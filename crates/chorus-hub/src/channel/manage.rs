@@ -2,11 +2,12 @@
 //!
 
 use super::append::ChannelSender;
+use super::member_list::describe_membership;
 use crate::context::HubContext;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{
-    CacheInvalidation, ChannelId, DbConnection, RowId, WriteTxn, artifacts, principals,
-    record_activity,
+    CacheInvalidation, ChannelId, DbConnection, RowId, WriteTxn, artifacts, channel_invitations,
+    principals, record_activity,
 };
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result, identity::Agent, random};
@@ -85,7 +86,41 @@ pub(crate) async fn read_actor(
         .await
 }
 
-fn describe_channel(channel: &ChannelRecord) -> Channel {
+/// The channel and the agent's membership, also one that it has yet to accept: an agent may look at what it is invited to.
+async fn read_membership(
+    principal: &Principal,
+    hub: &HubContext,
+    id: &str,
+) -> Result<ChannelActor> {
+    let principal = principal.clone();
+    let id = id.to_owned();
+    hub.store()
+        .read(async move |tx| match &principal {
+            Principal::Anonymous | Principal::Operator(_) => find_actor(tx, &principal, &id).await,
+            Principal::Agent(agent) => find_invited_actor(tx, agent, &id).await,
+        })
+        .await
+}
+
+/// The same as [`find_actor`], also for an agent that is only invited.
+pub(super) async fn find_invited_actor(
+    tx: &DbConnection<'_>,
+    agent: &Agent,
+    id: &str,
+) -> Result<ChannelActor> {
+    let channel = channels::find_channel_by_public_id(tx, id)
+        .await?
+        .ok_or(ErrorCode::NotFound)?;
+    let member = channel_invitations::find_membership(tx, channel.id, agent.id)
+        .await?
+        .ok_or(ErrorCode::NotFound)?;
+    Ok(ChannelActor {
+        channel,
+        member: Some(member),
+    })
+}
+
+fn describe_channel(channel: &ChannelRecord, member: Option<&ChannelMemberRecord>) -> Channel {
     Channel {
         id: channel.public_id.to_string(),
         name: channel.name.clone(),
@@ -94,6 +129,8 @@ fn describe_channel(channel: &ChannelRecord) -> Channel {
         owner: channel.owner_name.clone(),
         members: channel.member_count.max(0) as u64,
         created_at: channel.created_at,
+        membership: member.map(describe_membership),
+        member_name: member.map(|member| member.name.clone()),
     }
 }
 
@@ -121,18 +158,18 @@ pub async fn create_channel(
         Principal::Agent(caller) => Some(caller.agent.clone()),
         Principal::Operator(_) => None,
     };
-    let channel = hub
+    let actor = hub
         .store()
         .write(async move |txn| insert_channel(txn, owner.as_deref(), new.clone()).await)
         .await?;
-    Ok(describe_channel(&channel))
+    Ok(describe_channel(&actor.channel, actor.member.as_ref()))
 }
 
 async fn insert_channel(
     txn: &mut WriteTxn<'_>,
     owner: Option<&Agent>,
     new: NewChannel,
-) -> Result<ChannelRecord> {
+) -> Result<ChannelActor> {
     let public_id = format!("ch_{}", random::new_id().simple());
     let channel = ChannelRecord {
         id: principals::allocate_subject_id(&txn.tx).await?,
@@ -145,6 +182,7 @@ async fn insert_channel(
         member_count: owner.iter().count() as i64,
         created_at: txn.now(),
     };
+    let mut owner_member = None;
     if let Some(owner) = owner {
         principals::find_agent(&txn.tx, owner.id)
             .await?
@@ -166,6 +204,7 @@ async fn insert_channel(
             ..blank_member(txn, &channel, &name, MemberRoute::Owner, DeliveryMode::None).await?
         };
         channels::insert_member(&txn.tx, &member, &name.folded_name()).await?;
+        owner_member = Some(member);
     }
     channels::insert_channel(&txn.tx, &channel).await?;
     record_activity(
@@ -173,10 +212,13 @@ async fn insert_channel(
         "channel_created",
         &json!({"channel_id": &*channel.public_id, "owner": channel.owner_name}),
     );
-    Ok(channel)
+    Ok(ChannelActor {
+        channel,
+        member: owner_member,
+    })
 }
 
-/// The record of a new member, with all optional fields empty.
+/// The record of a new member that has joined, with all optional fields empty.
 pub(super) async fn blank_member(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -200,10 +242,11 @@ pub(super) async fn blank_member(
         turn: 0,
         joined_at: txn.now(),
         left_at: None,
+        accepted_at: Some(txn.now()),
     })
 }
 
-/// `GET /channels`: the caller's channels, or all of them for an operator. The page starts after
+/// `GET /channels`: the caller's channels and those that it is invited to, or all of them for an operator. The page starts after
 /// the channel with the id `after`.
 pub async fn list_channels(
     principal: &Principal,
@@ -218,21 +261,36 @@ pub async fn list_channels(
     };
     let after_id = match after {
         None => ChannelId::BEFORE_ALL,
-        Some(id) => read_actor(principal, hub, id).await?.channel.id,
+        Some(id) => read_membership(principal, hub, id).await?.channel.id,
     };
     let limit = limit.clamp(1, limits::CHANNELS_PAGE);
-    let channels_page = hub
+    let (channels_page, memberships) = hub
         .store()
-        .read(async move |tx| Ok(channels::list_channels(tx, member_agent, after_id, limit).await?))
+        .read(async move |tx| {
+            let memberships = match member_agent {
+                None => Vec::new(),
+                Some(agent) => {
+                    channel_invitations::list_memberships_page(tx, agent, after_id, limit).await?
+                }
+            };
+            let page = channels::list_channels(tx, member_agent, after_id, limit).await?;
+            Ok((page, memberships))
+        })
         .await?;
-    Ok(channels_page.iter().map(describe_channel).collect())
+    let describe = |channel: &ChannelRecord| {
+        let member = memberships
+            .binary_search_by_key(&channel.id, |member| member.channel)
+            .ok()
+            .and_then(|index| memberships.get(index));
+        describe_channel(channel, member)
+    };
+    Ok(channels_page.iter().map(describe).collect())
 }
 
 /// `GET /channels/{id}`
 pub async fn get_channel(principal: &Principal, hub: &HubContext, id: &str) -> Result<Channel> {
-    Ok(describe_channel(
-        &read_actor(principal, hub, id).await?.channel,
-    ))
+    let actor = read_membership(principal, hub, id).await?;
+    Ok(describe_channel(&actor.channel, actor.member.as_ref()))
 }
 
 /// `PATCH /channels/{id}`: the next delivery contains the change.
@@ -244,10 +302,10 @@ pub async fn update_channel(
 ) -> Result<Channel> {
     let principal = principal.clone();
     let id = id.to_owned();
-    let channel = hub
+    let actor = hub
         .store()
         .write(async move |txn| {
-            let actor = find_actor(&txn.tx, &principal, &id).await?;
+            let mut actor = find_actor(&txn.tx, &principal, &id).await?;
             actor.check_can_change()?;
             let mut channel = actor.channel;
             channel.name = change.name.clone().unwrap_or(channel.name);
@@ -260,10 +318,11 @@ pub async fn update_channel(
                 .clone()
                 .map_or(channel.context, |text| text.0);
             channels::update_channel(&txn.tx, &channel).await?;
-            Ok(channel)
+            actor.channel = channel;
+            Ok(actor)
         })
         .await?;
-    Ok(describe_channel(&channel))
+    Ok(describe_channel(&actor.channel, actor.member.as_ref()))
 }
 
 /// `DELETE /channels/{id}`: ends the channel's streams and tokens. From then on the channel is not

@@ -114,6 +114,7 @@ fn render_delivery(
         callback: credentials.callback,
         mcp: Some(credentials.mcp),
         backlog,
+        origin: None,
     };
     serde_json::to_string(&delivery).map_err(Error::internal)
 }

@@ -6,6 +6,7 @@ use crate::store::ChannelId;
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::{Principal, Result};
 use chorus_wire::channel::channels::{ChannelMember, MemberPresence, MemberRoute, SenderKind};
+use chorus_wire::channel::invitation::ChannelMembership;
 use chorus_wire::channel::mention::MemberName;
 use chorus_wire::{Error, limits};
 
@@ -32,6 +33,14 @@ pub(crate) async fn list_channel_members(
         .iter()
         .map(|member| describe_member(hub, member))
         .collect()
+}
+
+pub(super) fn describe_membership(member: &ChannelMemberRecord) -> ChannelMembership {
+    if member.has_joined() {
+        ChannelMembership::Joined
+    } else {
+        ChannelMembership::Invited
+    }
 }
 
 pub(super) fn describe_member(
@@ -72,5 +81,6 @@ pub(super) fn describe_member(
             .as_deref()
             .and_then(|text| serde_json::from_str(text).ok()),
         joined_at: member.joined_at,
+        membership: describe_membership(member),
     })
 }

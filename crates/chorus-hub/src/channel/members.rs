@@ -1,9 +1,9 @@
 //! Adds members to a channel, by connection string or by agent address, and removes them (R-70,
-//!
+//!
 
 use super::append::{ChannelSender, append_member_change};
 use super::manage::{ChannelActor, blank_member, default_member_name, find_actor, read_actor};
-use super::{member_list, webhook_signature};
+use super::{invitations, member_list, webhook_signature};
 use crate::context::HubContext;
 use crate::identity::{self, Agent};
 use crate::store::channels::{self, ChannelMemberRecord};
@@ -66,6 +66,11 @@ pub async fn add_member(
                 identity::find_agent(hub.identity(), &AgentName::parse("agent_id", &agent_name)?)
                     .await?
                     .ok_or(ErrorCode::AgentNotFound)?;
+            if let Principal::Agent(inviter) = principal {
+                hub.identity()
+                    .check_contact(agent.id, agent.contact_limits, inviter)
+                    .await?;
+            }
             let name = new.name.map_or_else(|| default_member_name(&agent), Ok)?;
             (CheckedInvite::LocalAgent(agent), name)
         }
@@ -108,13 +113,18 @@ async fn insert_member(
         },
         CheckedInvite::LocalAgent(agent) => {
             // The agent may have unregistered since it was looked up.
-            principals::find_agent(&txn.tx, agent.id)
+            let agent = principals::find_agent(&txn.tx, agent.id)
                 .await?
                 .ok_or(ErrorCode::AgentNotFound)?;
+            let member =
+                blank_member(txn, &actor.channel, name, MemberRoute::Inbox, deliver).await?;
+            let joins_at_once =
+                invitations::is_of_same_owner(&txn.tx, &actor.channel, &agent).await?;
             ChannelMemberRecord {
                 principal: Some(agent.id),
                 agent_id: Some(agent.agent_id.clone()),
-                ..blank_member(txn, &actor.channel, name, MemberRoute::Inbox, deliver).await?
+                accepted_at: member.accepted_at.filter(|_| joins_at_once),
+                ..member
             }
         }
     };
@@ -122,21 +132,21 @@ async fn insert_member(
         let message = format!("{name} is taken in this channel, or the agent is in it already");
         return Err(Error::new(ErrorCode::Conflict, message));
     }
-    append_member_change(
-        txn,
-        &actor.channel,
-        &actor.sender(),
-        &member,
-        MemberChange::Joined,
-    )?;
     let data =
         json!({"channel_id": &*actor.channel.public_id, "name": member.name, "via": member.via});
-    record_activity(txn, "channel_member_added", &data);
+    if member.has_joined() {
+        let sender = actor.sender();
+        append_member_change(txn, &actor.channel, &sender, &member, MemberChange::Joined)?;
+        record_activity(txn, "channel_member_added", &data);
+    } else {
+        invitations::append_invite(txn, principal, &actor, &member).await?;
+        record_activity(txn, "channel_member_invited", &data);
+    }
     Ok(member)
 }
 
 /// `DELETE /channels/{id}/members/{name}`: allowed to the owner, to operators and to the member
-/// itself. The member's tokens and streams end at once.
+/// itself. The member's tokens and streams end at once. An invited agent declines.
 pub async fn remove_member(
     principal: &Principal,
     hub: &HubContext,
@@ -149,15 +159,15 @@ pub async fn remove_member(
     let member = hub
         .store()
         .write(async move |txn| {
+            if let Some(declined) =
+                invitations::decline_invitation(txn, &principal, &id, &folded_name).await?
+            {
+                return Ok(declined);
+            }
             let actor = find_actor(&txn.tx, &principal, &id).await?;
             let member =
                 channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
-            let member = member.ok_or_else(|| {
-                Error::new(
-                    ErrorCode::NotFound,
-                    "no member of that name is in the channel",
-                )
-            })?;
+            let member = member.ok_or_else(invitations::no_such_member)?;
             end_membership(txn, &actor, &member).await?;
             Ok(member)
         })
@@ -198,7 +208,10 @@ async fn end_membership(
     } else {
         MemberChange::Removed
     };
-    append_member_change(txn, &actor.channel, &actor.sender(), member, change)?;
+    // An invitation that is withdrawn was never a membership.
+    if member.has_joined() {
+        append_member_change(txn, &actor.channel, &actor.sender(), member, change)?;
+    }
     let data = json!({"channel_id": &*actor.channel.public_id, "name": member.name});
     record_activity(txn, "channel_member_removed", &data);
     Ok(())
@@ -209,7 +222,9 @@ async fn end_membership(
 pub(crate) async fn leave_all_channels(txn: &mut WriteTxn<'_>, agent_id: AgentId) -> Result<()> {
     for member in &channels::list_memberships(&txn.tx, agent_id).await? {
         channels::mark_member_left(&txn.tx, member.id, txn.now()).await?;
-        if let Some(channel) = channels::find_channel(&txn.tx, member.channel).await? {
+        if member.has_joined()
+            && let Some(channel) = channels::find_channel(&txn.tx, member.channel).await?
+        {
             append_member_change(
                 txn,
                 &channel,

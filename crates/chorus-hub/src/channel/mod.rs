@@ -7,6 +7,7 @@ pub mod artifacts;
 pub mod callback;
 pub mod files;
 pub mod history;
+pub mod invitations;
 pub mod manage;
 pub(crate) mod member_delivery;
 pub mod member_list;

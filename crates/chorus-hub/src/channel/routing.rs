@@ -60,6 +60,7 @@ mod tests {
             turn: 0,
             joined_at: UnixMicros(0),
             left_at: None,
+            accepted_at: Some(UnixMicros(0)),
         }
     }
 

@@ -41,15 +41,6 @@ impl ToolToken {
         &self.actor.channel.public_id
     }
 
-    pub fn channel_name(&self) -> &str {
-        &self.actor.channel.name
-    }
-
-    /// The member's name in the channel.
-    pub fn member_name(&self) -> &str {
-        &self.actor.member.name
-    }
-
     /// Looks the token up again inside the write transaction, because it may have been revoked
     /// since the request came.
     pub(super) async fn recheck_actor(&self, txn: &WriteTxn<'_>) -> Result<TokenActor> {

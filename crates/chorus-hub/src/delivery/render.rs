@@ -36,7 +36,8 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
             let body = unseal_credentials(seal_key, &entry.body);
             sse::format_event(entry.kind.as_str(), id, &body)
         }
-        EntryKind::Job
+        EntryKind::ChannelInvite
+        | EntryKind::Job
         | EntryKind::JobResult
         | EntryKind::Activity
         | EntryKind::CacheInvalidation => sse::format_event(entry.kind.as_str(), id, &entry.body),
@@ -103,6 +104,7 @@ pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
         // Jobs are private to their parties, channels to their members.
         EntryKind::Receipt
         | EntryKind::Channel
+        | EntryKind::ChannelInvite
         | EntryKind::Job
         | EntryKind::JobResult
         | EntryKind::CacheInvalidation => Vec::new(),

@@ -5,7 +5,9 @@ use super::{forward, status};
 use crate::context::HubContext;
 use crate::identity::{self, Agent, IdempotencyKey};
 use crate::store::idempotency::{self, KeyUse};
-use crate::store::{DeliveryState, EntryKind, LogEntry, LogSeq, NewLogEntry, messages};
+use crate::store::{
+    DeliveryState, EntryKind, LogEntry, LogSeq, NewLogEntry, WriteTxn, contacts, messages,
+};
 use crate::{Principal, Result};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::AgentName;
@@ -64,6 +66,14 @@ pub(super) async fn accept_send(
     let receiver = identity::find_agent(hub.identity(), &request.receiver)
         .await?
         .ok_or(ErrorCode::AgentNotFound)?;
+    hub.identity()
+        .check_contact(receiver.id, receiver.contact_limits, &sender)
+        .await?;
+    // an agent that takes messages only from contacts may be answered by those it writes to.
+    let new_contact = sender
+        .contact_limits
+        .contacts_only
+        .then_some((sender.id, receiver.id));
     let new_entry = NewLogEntry {
         subject: receiver.id.into(),
         subject_name: receiver.agent_id.clone(),
@@ -77,40 +87,48 @@ pub(super) async fn accept_send(
             DeliveryState::Queued
         }),
     };
-    let Some(idempotency_key) = idempotency_key else {
+    if idempotency_key.is_none() && new_contact.is_none() {
         return Ok(AcceptedSend::New(
             Box::new(hub.store().append_entry(new_entry).await?),
             receiver,
         ));
-    };
+    }
     let (repeated_seq, mut entries) = hub
         .store()
         .write_entries(async move |txn| {
-            let now = txn.now();
-            match idempotency::check_idempotency_key(&txn.tx, &caller, &idempotency_key, now)
-                .await?
-            {
-                KeyUse::SameRequest(seq) => Ok(Some(seq)),
-                KeyUse::DifferentRequest => Err(ErrorCode::IdempotencyConflict.into()),
-                KeyUse::Unused => {
-                    let (seq, _) = txn.append_entry(new_entry.clone());
-                    idempotency::record_idempotency_key(
-                        &txn.tx,
-                        &caller,
-                        &idempotency_key,
-                        seq,
-                        now,
-                    )
-                    .await?;
-                    Ok(None)
-                }
+            if let Some((sender, receiver)) = new_contact {
+                contacts::insert_correspondent(&txn.tx, sender, receiver).await?;
             }
+            append_once(txn, &caller, idempotency_key.as_ref(), &new_entry).await
         })
         .await?;
     match (repeated_seq, entries.pop()) {
         (Some(seq), _) => Ok(AcceptedSend::Repeated(seq)),
         (None, Some(entry)) => Ok(AcceptedSend::New(Box::new(entry), receiver)),
         (None, None) => Err(Error::internal("a send was neither new nor known")),
+    }
+}
+
+/// Appends the message unless the idempotency key was used for it before; then its sequence.
+async fn append_once(
+    txn: &mut WriteTxn<'_>,
+    caller: &str,
+    idempotency_key: Option<&IdempotencyKey>,
+    new_entry: &NewLogEntry,
+) -> Result<Option<LogSeq>> {
+    let Some(idempotency_key) = idempotency_key else {
+        txn.append_entry(new_entry.clone());
+        return Ok(None);
+    };
+    let now = txn.now();
+    match idempotency::check_idempotency_key(&txn.tx, caller, idempotency_key, now).await? {
+        KeyUse::SameRequest(seq) => Ok(Some(seq)),
+        KeyUse::DifferentRequest => Err(ErrorCode::IdempotencyConflict.into()),
+        KeyUse::Unused => {
+            let (seq, _) = txn.append_entry(new_entry.clone());
+            idempotency::record_idempotency_key(&txn.tx, caller, idempotency_key, seq, now).await?;
+            Ok(None)
+        }
     }
 }
 

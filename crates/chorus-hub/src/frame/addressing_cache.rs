@@ -4,7 +4,7 @@ use super::Frames;
 use super::resolve_scope::FrameTarget;
 use crate::Result;
 use crate::context::HubContext;
-use crate::store::{AgentId, CacheInvalidation, WriteTxn, accords, grants, orgs};
+use crate::store::{AgentId, CacheInvalidation, ContactLimits, WriteTxn, accords, grants, orgs};
 use chorus_wire::frame::organisation::AccordReach;
 use chorus_wire::frame::{FrameError, RoleName};
 use chorus_wire::identity::Handle;
@@ -23,6 +23,8 @@ const ORGS_EXPECTED: usize = 1_000;
 pub(crate) struct CachedOrganisation {
     /// Accepted members only, in the order of their ids.
     members: Vec<orgs::OrgMemberRecord>,
+    /// Those of them that limit from whom they take frames.
+    pub limited_members: Vec<(AgentId, ContactLimits)>,
     /// The accords that it granted and the other side accepted.
     pub accords: Vec<AcceptedAccord>,
 }
@@ -154,8 +156,14 @@ impl AddressingCache {
                 reaches: accord.reaches,
                 expires_at: accord.expires_at,
             });
+            let limited_members = members
+                .iter()
+                .filter(|member| !member.contact_limits.is_open())
+                .map(|member| (member.id, member.contact_limits))
+                .collect();
             Ok(Some(CachedOrganisation {
                 members,
+                limited_members,
                 accords: accords.collect(),
             }))
         };

@@ -4,7 +4,7 @@ use super::Frames;
 use super::addressing_cache::{AddressingChange, write_and_invalidate};
 use super::grants::{check_registered, find_agent, parse_path_handle, require_own_agent};
 use crate::Result;
-use crate::identity::Principal;
+use crate::identity::{Principal, is_reserved_name};
 use crate::store::orgs::{self as table, OrgMemberRecord as Row};
 use crate::store::{AgentId, DbConnection, OrgId, WriteTxn, principals};
 use chorus_wire::frame::organisation::{
@@ -120,6 +120,10 @@ pub async fn create_org(
         )
         .into());
     }
+    if is_reserved_name(new.handle.0.as_str().trim_start_matches('~')) {
+        return Err(Error::from(ErrorCode::NameReserved).into());
+    }
+    let host_name = frames.context().options().host_name.clone();
     let owner = RoleName::parse(OWNER_ROLE).ok_or_else(|| Error::internal("owner is no role"))?;
     write_and_invalidate(frames, async move |txn| {
         check_registered(txn, agent.id).await?;
@@ -130,7 +134,14 @@ pub async fn create_org(
             handle: new.handle.0.clone(),
             created_at: now,
         };
-        if !principals::claim_name(&txn.tx, org.handle.as_str(), org.id.into()).await? {
+        // The address too: an agent of that name would otherwise be without its handle.
+        let address = format!(
+            "{}@{host_name}",
+            org.handle.as_str().trim_start_matches('~')
+        );
+        if !principals::claim_name(&txn.tx, org.handle.as_str(), org.id.into()).await?
+            || !principals::claim_name(&txn.tx, &address, org.id.into()).await?
+        {
             return Err(conflict_error(format!(
                 "the handle {} is taken",
                 org.handle
@@ -159,13 +170,20 @@ pub async fn invite_member(
     member: &str,
     new: NewOrganisationMember,
 ) -> OrgResult<OrganisationMember> {
-    let agent_id = principal.require_agent()?.id;
+    let inviter = principal.require_agent()?.clone();
     let org = parse_org_handle(org)?;
     let member = parse_path_handle("member", member)?;
+    let hub = frames.context().clone();
     write_and_invalidate(frames, async move |txn| {
-        let org = find_owned_org(&txn.tx, &org, agent_id).await?;
-        let agent = find_agent(txn, &member).await?.id;
+        let org = find_owned_org(&txn.tx, &org, inviter.id).await?;
+        let invited = find_agent(txn, &member).await?;
+        let agent = invited.id;
         let before = table::find_member(&txn.tx, org.id, agent).await?;
+        if before.is_none() {
+            hub.identity()
+                .check_contact_in(&txn.tx, &invited, &inviter)
+                .await?;
+        }
         if !new.roles.iter().any(|role| role.as_str() == OWNER_ROLE) {
             check_owner_remains(txn, org.id, before.as_ref()).await?;
         }

@@ -1,6 +1,7 @@
 //! Resolving a scope: which principals it names, and whether the sender may address them (FRM-53…60, R-46).
 
 use super::Frames;
+use super::addressing_cache::CachedOrganisation;
 use crate::Result;
 use crate::identity::{Agent, find_agent};
 use crate::store::{AgentId, orgs};
@@ -71,11 +72,43 @@ async fn resolve_handle(
         }],
         is_own: false,
     };
-    Ok(frames
+    if !frames
         .addressing_cache()
         .is_granted(frames.context(), agent.id, sender.id)
         .await?
-        .then(resolved))
+    {
+        return Ok(None);
+    }
+    frames
+        .context()
+        .identity()
+        .check_contact(agent.id, agent.contact_limits, sender)
+        .await?;
+    Ok(Some(resolved()))
+}
+
+/// Leaves out the members that do not let the sender contact them. A frame to many is not refused for the sake of one.
+async fn drop_refusing_members(
+    frames: &Frames,
+    sender: &Agent,
+    org: &CachedOrganisation,
+    mut resolved: ResolvedScope,
+) -> Result<ResolvedScope> {
+    for (member, limits) in &org.limited_members {
+        let checked = frames
+            .context()
+            .identity()
+            .check_contact(*member, *limits, sender)
+            .await;
+        match checked {
+            Ok(()) => {}
+            Err(error) if error.code.status() == 403 => {
+                resolved.targets.retain(|target| target.id != *member);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(resolved)
 }
 
 /// FRM-53, FRM-54, FRM-58
@@ -92,10 +125,16 @@ async fn resolve_org(
         .filter(|cached_org| cached_org.has_member(sender.id));
     let is_included =
         |member: &orgs::OrgMemberRecord| role.is_none_or(|role| member.has_role(role.as_str()));
-    Ok(cached_org.map(|cached_org| ResolvedScope {
+    let Some(cached_org) = cached_org else {
+        return Ok(None);
+    };
+    let resolved = ResolvedScope {
         targets: cached_org.select_targets(is_included),
         is_own: true,
-    }))
+    };
+    drop_refusing_members(frames, sender, &cached_org, resolved)
+        .await
+        .map(Some)
 }
 
 /// FRM-55, FRM-59: the members that all accords of that name together reach, of those in force with an organisation of the
@@ -133,8 +172,14 @@ async fn resolve_accord(
             AccordReach::Role(role) => member.has_role(role.as_str()),
         })
     };
-    Ok((!reaches.is_empty()).then(|| ResolvedScope {
+    if reaches.is_empty() {
+        return Ok(None);
+    }
+    let resolved = ResolvedScope {
         targets: grantor.select_targets(is_included),
         is_own: false,
-    }))
+    };
+    drop_refusing_members(frames, sender, &grantor, resolved)
+        .await
+        .map(Some)
 }

@@ -362,6 +362,7 @@ mod tests {
                 endpoint: None,
                 market: None,
                 key_hash: Some(key_hash),
+                contact_limits: None,
                 registered_at: UnixMicros(0),
             });
             let caller = AgentCaller {

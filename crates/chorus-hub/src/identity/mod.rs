@@ -1,8 +1,10 @@
 //! Identity: principals, their keys and names, sessions, invites, rate budgets and presence.
 
 mod agent_caller;
+mod contact;
 pub mod invites;
 mod key_cache;
+mod name_rules;
 mod presence;
 mod principal;
 pub mod rate_limit;
@@ -10,8 +12,10 @@ mod session_token;
 
 pub use agent_caller::AgentCaller;
 pub(crate) use agent_caller::{CallerKey, DAY_MICROS, require_live_key};
+pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};
 pub use key_cache::{authenticate, authenticate_replaced_key, authenticate_session, needs_lookup};
+pub(crate) use name_rules::{is_reserved_name, name_skeleton};
 pub(crate) use presence::{AgentPresence, PresenceAnnouncer};
 pub use principal::Principal;
 pub use session_token::create_session_token;
@@ -42,6 +46,7 @@ pub(crate) struct IdentityState {
     pub key_cache: Arc<KeyCache>,
     pub rate_budgets: Arc<RateBudgets>,
     pub presence: Arc<AgentPresence>,
+    pub contact_cache: Arc<ContactCache>,
 }
 
 impl IdentityState {
@@ -50,6 +55,7 @@ impl IdentityState {
             key_cache: Arc::new(KeyCache::new(&options.operator_keys)),
             rate_budgets: Arc::new(RateBudgets::new(options.clock.clone())),
             presence: Arc::default(),
+            contact_cache: Arc::default(),
         }
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn describe_agent(
         has_endpoint: agent.endpoint.is_some(),
         endpoint: agent.endpoint.clone().filter(|_| can_see_endpoint),
         handle: agent.handle.clone(),
+        host_verified: hub.identity().host_verified(&agent.agent_id),
     }
 }
 
@@ -127,6 +128,7 @@ pub async fn list_directory(
                 .map(str::to_owned)
                 .collect(),
             online: hub.live_streams().is_online(agent.id.into()),
+            host_verified: hub.identity().host_verified(&agent.agent_id),
         }
     };
     load_page(hub, page, row).await
@@ -159,6 +161,7 @@ pub async fn get_invite_card(
             .is_some_and(|agent| hub.live_streams().is_online(agent.id.into())),
         exists: found.is_some(),
         connect_instructions,
+        host_verified: hub.identity().host_verified(&agent_id),
         agent_id,
     })
 }

@@ -1,7 +1,9 @@
 //! Operations that touch several protocols: registering, rotating a key, unregistering, and listing agents with their presence.
 
 mod admission;
+pub mod contact;
 mod directory;
+mod fill_skeletons;
 mod keys;
 mod owner;
 mod register;
@@ -11,6 +13,7 @@ mod unregister;
 pub use directory::{
     DirectoryPage, get_agent_record, get_invite_card, list_agent_records, list_directory,
 };
+pub(crate) use fill_skeletons::fill_name_skeletons;
 pub(crate) use keys::end_expired_keys;
 pub use keys::{create_key, list_keys, revoke_key, rotate_key};
 pub use register::{register_agent, register_on_behalf};

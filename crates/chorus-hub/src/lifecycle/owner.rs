@@ -26,6 +26,38 @@ pub(super) async fn find_claimable_owner(
     }
 }
 
+/// The owner that a new agent names, which is created if there is none of that name.
+pub(super) async fn claim_owner(
+    txn: &WriteTxn<'_>,
+    name: &str,
+    agent_id: &str,
+    principal: &Principal,
+) -> Result<(OwnerId, String)> {
+    let owner = match find_claimable_owner(&txn.tx, name, agent_id, principal).await? {
+        Some(owner) => owner,
+        None => principals::create_owner(&txn.tx, name).await?,
+    };
+    Ok((owner, name.to_owned()))
+}
+
+/// The owner of a new agent that names none: the agent owns itself. If another agent has named a short `agent_id` as its
+/// owner, the owner has the host in its name, which no other agent can claim. Otherwise an `owner_id` would prevent the
+/// registration of the agent of that name.
+pub(super) async fn create_own_owner(
+    txn: &WriteTxn<'_>,
+    agent_id: &str,
+    host: &str,
+    principal: &Principal,
+) -> Result<(OwnerId, String)> {
+    match claim_owner(txn, agent_id, agent_id, principal).await {
+        Err(error) if error.code == ErrorCode::OwnerTaken && !agent_id.contains('@') => {
+            let name = format!("{agent_id}@{host}");
+            Ok((principals::create_owner(&txn.tx, &name).await?, name))
+        }
+        claimed => claimed,
+    }
+}
+
 /// The owner that a registered agent names instead of its own. An owner with the agent's own name and no other agent is renamed,
 /// and keeps its credits.
 pub(super) async fn change_owner(
@@ -37,7 +69,7 @@ pub(super) async fn change_owner(
     if let Some(owner) = find_claimable_owner(&txn.tx, name, &agent.agent_id, principal).await? {
         return Ok(owner);
     }
-    if *agent.owner_name == *agent.agent_id
+    if agent.owns_itself()
         && principals::find_oldest_sibling(&txn.tx, agent)
             .await?
             .is_none()

@@ -1,16 +1,17 @@
 //! Registration in both forms: by the agent itself and by an operator.
 
-use super::admission::{check_endpoints, check_registration, check_registry_space, owner_name};
+use super::admission::{check_endpoints, check_registration, check_registry_space};
 use super::directory::describe_agent;
 use super::keys::apply_ended_keys;
-use super::owner::{find_claimable_owner, open_account};
+use super::owner::{claim_owner, create_own_owner, open_account};
 use super::rotate::{check_can_update, update_agent};
 use crate::context::HubContext;
 use crate::frame::Frames;
 use crate::identity::{AgentCaller, CallerKey, IdempotencyKey, hash_secret, invites};
 use crate::market::{reputation, skills};
 use crate::store::{
-    Agent, CacheInvalidation, EndedKey, WriteTxn, agent_keys, principals, record_activity,
+    Agent, CacheInvalidation, ContactLimits, EndedKey, WriteTxn, agent_keys, name_skeletons,
+    principals, record_activity,
 };
 use crate::{Principal, Result, random};
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
@@ -68,7 +69,7 @@ pub async fn register_agent(
         request: idempotency_key,
     };
     let host = hub.options().host_name.clone();
-    let max_agents = hub.options().max_agents;
+    let context = hub.clone();
     let opening_grant = hub.options().opening_grant;
     let caller = principal.clone();
     let change = hub
@@ -87,8 +88,7 @@ pub async fn register_agent(
                         if caller.require_operator().is_err() {
                             invites::spend_invite(txn, request.invite_code.as_ref()).await?;
                         }
-                        create_agent(txn, &request, &caller, new_key.hash, &host, max_agents)
-                            .await?
+                        create_agent(txn, &context, &request, &caller, new_key.hash).await?
                     }
                 };
             open_account(txn, &change, opening_grant).await?;
@@ -127,7 +127,7 @@ pub async fn register_on_behalf(
     let key = random::new_secret("ca_");
     let key_hash = hash_secret(key.expose());
     let host = hub.options().host_name.clone();
-    let max_agents = hub.options().max_agents;
+    let context = hub.clone();
     let opening_grant = hub.options().opening_grant;
     let caller = principal.clone();
     let change = hub
@@ -138,9 +138,7 @@ pub async fn register_on_behalf(
                     .await?
                 {
                     Some(before) => update_agent(txn, before, &request, &caller, None).await?,
-                    None => {
-                        create_agent(txn, &request, &caller, key_hash, &host, max_agents).await?
-                    }
+                    None => create_agent(txn, &context, &request, &caller, key_hash).await?,
                 };
             open_account(txn, &change, opening_grant).await?;
             let invalidation = change.cache_invalidation(txn, &host).await?;
@@ -169,19 +167,26 @@ pub(super) fn market_json(market: &MarketProfile) -> String {
 
 async fn create_agent(
     txn: &mut WriteTxn<'_>,
+    hub: &HubContext,
     request: &RegistrationRequest,
     principal: &Principal,
     key_hash: [u8; 32],
-    host: &str,
-    max_agents: Option<u64>,
 ) -> Result<RegistrationChange> {
+    let host = &*hub.options().host_name;
+    let max_agents = hub.options().max_agents;
     check_registry_space(&txn.tx, max_agents, txn.counter_deltas.agents).await?;
-    let owner_name = owner_name(request).to_owned();
-    let owner =
-        match find_claimable_owner(&txn.tx, &owner_name, &request.agent_id, principal).await? {
-            Some(owner) => owner,
-            None => principals::create_owner(&txn.tx, &owner_name).await?,
-        };
+    let skeleton = hub
+        .identity()
+        .check_new_name(&txn.tx, principal, &request.name)
+        .await?;
+    let named_owner = request
+        .market
+        .as_ref()
+        .and_then(|market| market.owner_id.as_deref());
+    let (owner, owner_name) = match named_owner {
+        Some(name) => claim_owner(txn, name, &request.agent_id, principal).await?,
+        None => create_own_owner(txn, &request.agent_id, host, principal).await?,
+    };
     let id = principals::allocate_subject_id(&txn.tx).await?;
     let mut agent = Agent {
         id,
@@ -194,18 +199,24 @@ async fn create_agent(
         market: request.market.as_ref().map(market_json),
         key_hash: Some(key_hash),
         registered_at: txn.now(),
+        contact_limits: ContactLimits::default(),
     };
     if !principals::claim_name(&txn.tx, &request.name.canonical_text(host), id.into()).await? {
         return Err(ErrorCode::AgentIdTaken.into());
     }
-    // the handle comes with the address, unless another agent has it.
+    // the handle comes with the address. An organisation that has it has the name.
     if let AgentName::Address(address) = &request.name
         && let Some(handle) = address.local_handle(host)
-        && principals::claim_name(&txn.tx, handle.as_str(), id.into()).await?
     {
+        if !principals::claim_name(&txn.tx, handle.as_str(), id.into()).await? {
+            return Err(ErrorCode::AgentIdTaken.into());
+        }
         agent.handle = Some(handle.to_string());
     }
     principals::insert_agent(&txn.tx, &agent).await?;
+    if let Some(skeleton) = skeleton {
+        name_skeletons::set_skeleton(&txn.tx, id, &skeleton).await?;
+    }
     txn.counter_deltas.agents += 1;
     Ok(RegistrationChange {
         before: None,

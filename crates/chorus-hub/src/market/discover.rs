@@ -68,7 +68,12 @@ pub async fn discover_agents(
                 for ((ranked, presence), agent) in chunk.iter().zip(agents) {
                     // An agent that has unregistered since the ranking was read is left out.
                     if let Some(agent) = agent
-                        && !page.try_push(describe_found_agent(ranked, *presence, &agent))?
+                        && !page.try_push(describe_found_agent(
+                            &hub_handle,
+                            ranked,
+                            *presence,
+                            &agent,
+                        ))?
                     {
                         is_full = true;
                         break;
@@ -123,6 +128,7 @@ async fn rank_agents(
 }
 
 fn describe_found_agent(
+    hub: &HubContext,
     ranked: &RankedOffer,
     presence: PresenceStatus,
     agent: &Agent,
@@ -141,5 +147,6 @@ fn describe_found_agent(
         reputation_score: ReputationScore::from_bits(ranked.score).value(),
         status: presence,
         owner_id: agent.owner_name.clone(),
+        host_verified: hub.identity().host_verified(&agent.agent_id),
     }
 }

@@ -69,29 +69,59 @@ pub(crate) async fn find_offer(
         .transpose()
 }
 
-/// The best offer within the budget by another agent than `excluded_agent`: online agents first,
-/// then by reputation, then by cost.
+/// Max offers of agents that take no jobs from the requester, before the search ends without one.
+const MAX_REFUSING_WORKERS: usize = 64;
+
+/// The best offer within the budget by another agent than the requester that takes jobs from it
+/// online agents first, then by reputation, then by cost.
 pub(crate) async fn find_best_offer(
     tx: &DbConnection<'_>,
     hub: &HubContext,
     skill_name: &str,
     budget: Credits,
-    excluded_agent: AgentId,
+    requester: &Agent,
 ) -> Result<Option<WorkerOffer>> {
     let filter = skills::OfferFilter {
         name: Some(skill_name.to_owned()),
         min_score: 0,
         max_cost: budget.to_hundredths(),
     };
+    let mut excluded = vec![requester.id];
+    while excluded.len() <= MAX_REFUSING_WORKERS {
+        let Some(chosen) = choose_ranked_offer(tx, hub, &filter, &excluded).await? else {
+            return Ok(None);
+        };
+        let agent = principals::find_agent(tx, chosen.agent).await?;
+        let skill = skills::find_skill(tx, chosen.agent, &chosen.name).await?;
+        // The agent or the skill may be gone since the ranking was read.
+        let (Some(agent), Some(skill)) = (agent, skill) else {
+            return Ok(None);
+        };
+        match hub.identity().check_contact_in(tx, &agent, requester).await {
+            Ok(()) => return WorkerOffer::new(Arc::new(agent), &skill).map(Some),
+            Err(error) if error.code.status() == 403 => excluded.push(agent.id),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The best ranked offer of an agent that is not excluded.
+async fn choose_ranked_offer(
+    tx: &DbConnection<'_>,
+    hub: &HubContext,
+    filter: &skills::OfferFilter,
+    excluded: &[AgentId],
+) -> Result<Option<skills::RankedOffer>> {
     // Nearly always one of the first few agents is online. Only when none is does the second round
     // scan the others.
     let mut chosen = None;
     for max_ranked in [8, limits::DISCOVERY_AGENTS_SCANNED] {
-        let ranked = skills::list_ranked_offers(tx, &filter, max_ranked).await?;
+        let ranked = skills::list_ranked_offers(tx, filter, max_ranked).await?;
         let page_full = ranked.len() == max_ranked;
         let mut others = ranked
             .into_iter()
-            .filter(|ranked| ranked.agent != excluded_agent)
+            .filter(|ranked| !excluded.contains(&ranked.agent))
             .peekable();
         let first = others.peek().cloned();
         chosen = others
@@ -102,16 +132,7 @@ pub(crate) async fn find_best_offer(
             break;
         }
     }
-    let Some(chosen) = chosen else {
-        return Ok(None);
-    };
-    let agent = principals::find_agent(tx, chosen.agent).await?;
-    let skill = skills::find_skill(tx, chosen.agent, &chosen.name).await?;
-    match (agent, skill) {
-        (Some(agent), Some(skill)) => WorkerOffer::new(Arc::new(agent), &skill).map(Some),
-        // The agent or the skill is gone since the ranking was read.
-        (Some(_) | None, Some(_) | None) => Ok(None),
-    }
+    Ok(chosen)
 }
 
 /// The lowest cost of a skill among agents other than `excluded_agent`; `None` when none offers it.

@@ -20,9 +20,32 @@ pub struct Agent {
     pub market: Option<String>,
     pub key_hash: Option<[u8; 32]>,
     pub registered_at: UnixMicros,
+    pub contact_limits: ContactLimits,
+}
+
+/// Whether anything limits who may contact an agent. It is part of the agent's record, so that an agent without limits
+/// costs a sender no look-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContactLimits {
+    /// 0 without limits, else another number after every change of them.
+    pub version: i64,
+    pub contacts_only: bool,
+}
+
+impl ContactLimits {
+    pub const fn is_open(self) -> bool {
+        self.version == 0
+    }
 }
 
 impl Agent {
+    /// Whether its owner has its own name: the `agent_id`, or that with the hub's host where another owner has the short name.
+    pub fn owns_itself(&self) -> bool {
+        self.owner_name
+            .strip_prefix(&*self.agent_id)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
+    }
+
     pub fn parse_card(&self) -> Option<AgentCard> {
         serde_json::from_str(self.card.as_deref()?).ok()
     }

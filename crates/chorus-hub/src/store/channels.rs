@@ -101,6 +101,22 @@ pub(crate) async fn find_channel(
         .transpose()
 }
 
+/// Whether this hub has or had a channel of this public id; a deleted one counts until it is trimmed.
+pub(crate) async fn is_public_id_known(
+    tx: &DbConnection<'_>,
+    public_id: &str,
+) -> Result<bool, DbError> {
+    // PostgreSQL rejects a text with a NUL character; no stored id contains one.
+    if public_id.contains('\0') {
+        return Ok(false);
+    }
+    const SQL: &str = "select 1 from channels where public_id = $1";
+    Ok(tx
+        .query_first(SQL, &[SqlParam::Text(public_id)])
+        .await?
+        .is_some())
+}
+
 /// Whether the channel of this subject id has this public id. Deleted channels count until they are trimmed (R-78).
 pub(crate) async fn has_public_id(
     tx: &DbConnection<'_>,
@@ -211,20 +227,32 @@ pub(crate) struct ChannelMemberRecord {
     pub unreachable_at: Option<UnixMicros>,
     /// Agent-to-agent steps between a person's message and the last message delivered to the member (R-73).
     pub turn: i64,
+    /// When it joined, or was invited.
     pub joined_at: UnixMicros,
     pub left_at: Option<UnixMicros>,
+    /// `None` while the agent is only invited (R-92).
+    pub accepted_at: Option<UnixMicros>,
+}
+
+impl ChannelMemberRecord {
+    pub fn has_joined(&self) -> bool {
+        self.accepted_at.is_some()
+    }
 }
 
 macro_rules! select_members {
     ($rest:literal) => {
         concat!(
             "select m.id, m.channel, m.name, m.principal, p.agent_id, m.via, m.deliver, m.connection, m.signing, m.status,
-                    m.status_at, m.identity, m.unreachable_at, m.turn, m.joined_at, m.left_at
+                    m.status_at, m.identity, m.unreachable_at, m.turn, m.joined_at, m.left_at,
+                    m.accepted_at
              from channel_members m left join principals p on p.id = m.principal ",
             $rest
         )
     };
 }
+
+pub(super) use select_members;
 
 /// Reads the columns of `select_members!`.
 impl FromRow for ChannelMemberRecord {
@@ -253,6 +281,7 @@ impl FromRow for ChannelMemberRecord {
             turn: columns.int()?,
             joined_at: UnixMicros(columns.int()?),
             left_at: columns.maybe_int()?.map(UnixMicros),
+            accepted_at: columns.maybe_int()?.map(UnixMicros),
         })
     }
 }
@@ -265,8 +294,8 @@ pub(crate) async fn insert_member(
 ) -> Result<bool, DbError> {
     const SQL: &str =
         "insert into channel_members (id, channel, name, folded, principal, via, deliver, connection, signing, turn,
-                                                    joined_at)
-                       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) on conflict do nothing";
+                                                    joined_at, accepted_at)
+                       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict do nothing";
     let params = [
         SqlParam::id(member.id),
         SqlParam::id(member.channel),
@@ -285,11 +314,14 @@ pub(crate) async fn insert_member(
             .map_or(SqlParam::Null, SqlParam::Bytes),
         SqlParam::Int(member.turn),
         SqlParam::Int(member.joined_at.0),
+        member
+            .accepted_at
+            .map_or(SqlParam::Null, |at| SqlParam::Int(at.0)),
     ];
     Ok(tx.execute(SQL, &params).await? == 1)
 }
 
-/// The current members of the channel, in the order in which they joined.
+/// The current members of the channel and those that are invited, in the order in which they were added.
 pub(crate) async fn list_members(
     tx: &DbConnection<'_>,
     channel: ChannelId,
@@ -302,7 +334,7 @@ pub(crate) async fn list_members(
         .collect()
 }
 
-/// The current member of this name.
+/// The current or invited member of this name.
 pub(crate) async fn find_member_by_name(
     tx: &DbConnection<'_>,
     channel: ChannelId,
@@ -320,14 +352,15 @@ pub(crate) async fn find_member_by_name(
         .transpose()
 }
 
-/// The agent's current membership of the channel.
+/// The agent's membership of the channel, once it has accepted.
 pub(crate) async fn find_member_by_agent(
     tx: &DbConnection<'_>,
     channel: ChannelId,
     principal: AgentId,
 ) -> Result<Option<ChannelMemberRecord>, DbError> {
-    const SQL: &str =
-        select_members!("where m.channel = $1 and m.principal = $2 and m.left_at is null");
+    const SQL: &str = select_members!(
+        "where m.channel = $1 and m.principal = $2 and m.left_at is null and m.accepted_at is not null"
+    );
     tx.query_first(SQL, &[SqlParam::id(channel), SqlParam::id(principal)])
         .await?
         .map(ChannelMemberRecord::from_row)
@@ -356,7 +389,7 @@ pub(crate) async fn find_owner_of_member_channel(
     row.map(|row| row.id(0)).transpose()
 }
 
-/// All current memberships of the agent.
+/// All current memberships and invitations of the agent.
 pub(crate) async fn list_memberships(
     tx: &DbConnection<'_>,
     principal: AgentId,

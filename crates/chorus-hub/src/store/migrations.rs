@@ -14,6 +14,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (8, include_str!("migrations/0008_artifacts.sql")),
     (9, include_str!("migrations/0009_owned.sql")),
     (10, include_str!("migrations/0010_keys.sql")),
+    (11, include_str!("migrations/0011_contact.sql")),
     (14, include_str!("migrations/0014_outbox_owner.sql")),
 ];
 

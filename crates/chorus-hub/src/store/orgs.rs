@@ -1,7 +1,8 @@
 //! Organisations, their members and the members' roles (R-47, R-51).
 
 use super::{
-    AgentId, ColumnReader, DbConnection, DbError, FromRow, OrgId, SqlParam, accords, grants,
+    AgentId, ColumnReader, ContactLimits, DbConnection, DbError, FromRow, OrgId, SqlParam, accords,
+    grants,
 };
 use chorus_wire::{
     frame::RoleName, frame::organisation::OWNER_ROLE, identity::Handle, time::UnixMicros,
@@ -23,6 +24,7 @@ pub(crate) struct OrgMemberRecord {
     pub roles: Vec<RoleName>,
     /// `None` while the member is only invited.
     pub accepted_at: Option<UnixMicros>,
+    pub contact_limits: ContactLimits,
 }
 
 impl OrgMemberRecord {
@@ -65,7 +67,7 @@ impl FromRow for OrgRecord {
 macro_rules! select_org_members {
     ($rest:literal) => {
         concat!(
-            "select m.member, p.handle, m.roles, m.accepted_at from members m join principals p on p.id = m.member ",
+            "select m.member, p.handle, m.roles, m.accepted_at, p.contact_version, p.contacts_only from members m join principals p on p.id = m.member ",
             $rest
         )
     };
@@ -83,6 +85,7 @@ impl FromRow for OrgMemberRecord {
                 .map(parse_stored_role)
                 .collect::<Result<_, _>>()?,
             accepted_at: columns.maybe_int()?.map(UnixMicros),
+            contact_limits: ContactLimits::from_columns(columns)?,
         })
     }
 }
@@ -159,6 +162,20 @@ pub(crate) async fn count_joined_orgs(
     const SQL: &str = "select count(*) from members where member = $1 and accepted_at is not null";
     let row = tx.query_first(SQL, &[SqlParam::id(agent)]).await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
+}
+
+/// The organisations that the agent has joined.
+pub(crate) async fn list_joined_orgs(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+) -> Result<Vec<Handle>, DbError> {
+    const SQL: &str = "select o.handle from orgs o join members m on m.org = o.id
+                       where m.member = $1 and m.accepted_at is not null order by o.id";
+    tx.query(SQL, &[SqlParam::id(agent)])
+        .await?
+        .into_iter()
+        .map(|mut row| parse_stored_handle(&row.text(0)?))
+        .collect()
 }
 
 /// Whether the organisation has an owner other than `agent`.

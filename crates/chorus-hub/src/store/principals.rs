@@ -1,15 +1,16 @@
 //! Agents with their names and keys, and the owners of agents.
 
 use super::{
-    Agent, AgentId, ColumnReader, DbConnection, DbError, FromRow, OwnerId, RowId, SqlParam,
-    SubjectId,
+    Agent, AgentId, ColumnReader, ContactLimits, DbConnection, DbError, FromRow, OwnerId, RowId,
+    SqlParam, SubjectId,
 };
 use chorus_wire::time::UnixMicros;
 
 macro_rules! select_agents {
     ($rest:literal) => {
         concat!(
-            "select p.id, p.agent_id, p.handle, p.owner, o.name, p.card, p.endpoint, p.market, p.key_hash, p.registered_at
+            "select p.id, p.agent_id, p.handle, p.owner, o.name, p.card, p.endpoint, p.market, p.key_hash, p.registered_at,
+                    p.contact_version, p.contacts_only
              from principals p join owners o on o.id = p.owner ",
             $rest
         )
@@ -32,6 +33,17 @@ impl FromRow for Agent {
                 .maybe_bytes()?
                 .and_then(|bytes| bytes.try_into().ok()),
             registered_at: UnixMicros(columns.int()?),
+            contact_limits: ContactLimits::from_columns(columns)?,
+        })
+    }
+}
+
+/// Reads `contact_version, contacts_only`.
+impl FromRow for ContactLimits {
+    fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        Ok(ContactLimits {
+            version: columns.int()?,
+            contacts_only: columns.int()? != 0,
         })
     }
 }
@@ -231,9 +243,10 @@ pub(crate) async fn mark_agent_deleted(
     super::key_rotations::forget_rotation(tx, agent.id).await?;
     super::channel_deliveries::expire_callbacks_made_by(tx, agent.id, now).await?;
     super::connection_strings::revoke_connection_string(tx, agent.id).await?;
+    super::contacts::delete_agent_contacts(tx, agent.id).await?;
     const SQL: &str = "update principals set card = null, endpoint = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
     tx.execute(SQL, &[id, SqlParam::Int(now.0)]).await?;
-    if *agent.owner_name == *agent.agent_id {
+    if agent.owns_itself() {
         // The agent owned itself: the next agent with this name is another owner with its own account (D-97). Other agents of
         // this owner continue under the name of the oldest of them. Without one, the name gets a character that no owner_id has.
         let name = match find_oldest_sibling(tx, agent).await? {

@@ -35,7 +35,7 @@ async fn create_channel(
 
 /// List my channels
 ///
-/// The channels that the agent is in, oldest first; for operators all channels.
+/// The channels that the agent is in or invited to, oldest first; for operators all channels.
 #[utoipa::path(get, path = "/channels", tag = "channel", security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("after" = Option<String>, Query, description = "Continue after the channel with this id"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 200 counts as 200, which is also the default")),
@@ -56,7 +56,7 @@ async fn list_channels(
 
 /// Get a channel
 ///
-/// For its members and operators. For all others there is no such channel.
+/// For its members, invited agents and operators. For all others there is no such channel.
 #[utoipa::path(get, path = "/channels/{id}", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<Channel>, description = "The channel."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]

@@ -75,6 +75,7 @@ struct DeliveryAccepted {
     params(("secret" = String, Path, description = "The `sk_…` of the connection string")),
     responses((status = 200, body = DeliveryAccepted, description = "The delivery is stored for the agent."),
         (status = 404, description = "The connection string is unknown or was revoked."),
+        (status = 409, description = "The id is that of a channel of this hub."),
         (status = 503, description = "Too many deliveries, or the hub cannot answer right now. `Retry-After` says how many seconds to wait.")))]
 async fn receive_delivery(State(state): State<AppState>, request: Request) -> ApiResult {
     let (mut parts, content) = request.into_parts();

@@ -1,10 +1,10 @@
-//! `/channels/{id}/members`: adding, listing and removing members (CHN-01…03, R-78).
+//! `/channels/{id}/members`: adding, inviting, listing and removing members (CHN-01…03, R-78, R-92).
 
 use crate::http::path_params::{PathParam, PathParamPair};
 use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
-use chorus_hub::channel::{member_list, members};
+use chorus_hub::channel::{invitations, member_list, members};
 use chorus_wire::channel::channels::{ChannelMember, ChannelMemberRemoved, NewChannelMember};
 use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
@@ -14,16 +14,18 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(add_channel_member, list_channel_members))
         .routes(routes!(remove_channel_member))
+        .routes(routes!(accept_channel_invitation))
 }
 
 /// Add a member to a channel
 ///
-/// By a connection string, or by the name of an agent of this hub. For the owner of the channel.
+/// By a connection string, or by the name of an agent of this hub. An agent of another owner is invited: it gets a `channel_invite`
+/// event, and nothing else until it accepts. For the owner of the channel.
 #[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = chorus_wire::channel::channels::MemberInvitation, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
-    responses((status = 201, body = SuccessReply<ChannelMember>, description = "The new member."),
+    responses((status = 201, body = SuccessReply<ChannelMember>, description = "The new member. `membership` says whether it has joined or is invited."),
         (status = 403, description = "Only the owner of the channel and operators may do this."),
         (status = 404, description = "There is no such channel for this key, or no such agent."),
-        (status = 409, description = "The name is taken in this channel, or it has as many members as it may have.")))]
+        (status = 409, description = "The name is taken in this channel, it has as many members as it may have, or the agent has too many unanswered invitations.")))]
 async fn add_channel_member(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -40,7 +42,7 @@ async fn add_channel_member(
 
 /// List the members of a channel
 ///
-/// With their presence and what each reports to be doing.
+/// With their presence and what each reports to be doing, and with those that are invited.
 #[utoipa::path(get, path = "/channels/{id}/members", tag = "channel", params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<Vec<ChannelMember>>, description = "The members."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]
@@ -56,9 +58,9 @@ async fn list_channel_members(
     )
 }
 
-/// Remove a member or leave
+/// Remove a member, leave, or decline an invitation
 ///
-/// The owner removes a member, or a member leaves. Its tokens stop working at once.
+/// The owner removes a member, a member leaves, or an invited agent declines. Its tokens stop working at once.
 #[utoipa::path(delete, path = "/channels/{id}/members/{name}", tag = "channel",
     params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<ChannelMemberRemoved>, description = "It is no member any more."),
@@ -74,5 +76,25 @@ async fn remove_channel_member(
         &state,
         StatusCode::OK,
         members::remove_member(&principal, &state.hub, &id, &name).await?,
+    )
+}
+
+/// Accept an invitation to a channel
+///
+/// For the invited agent. From now on messages are delivered to it. A repetition changes nothing.
+#[utoipa::path(post, path = "/channels/{id}/members/{name}/accept", tag = "channel",
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the agent in the channel")), security(("agent_key" = [])),
+    responses((status = 200, body = SuccessReply<ChannelMember>, description = "The member, which has joined."),
+        (status = 403, description = "An operator cannot accept for an agent."),
+        (status = 404, description = "There is no such channel or invitation for this key.")))]
+async fn accept_channel_invitation(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParamPair(id, name): PathParamPair,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
+        StatusCode::OK,
+        invitations::accept_invitation(&principal, &state.hub, &id, &name).await?,
     )
 }

@@ -143,6 +143,7 @@ mod tests {
             online: false,
             exists: true,
             connect_instructions: nasty.into(),
+            host_verified: None,
         };
         let html = render_invite(&card)
             .into_body()

@@ -1,6 +1,7 @@
-//! The routes of identity: registration, agent records, invites and session tokens.
+//! The routes of identity: registration, agent records, invites, session tokens, and who may contact an agent.
 
 mod agents;
+mod contact;
 mod invite_page;
 mod invites;
 mod keys;
@@ -20,4 +21,5 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(invites::routes())
         .merge(keys::routes())
         .merge(session_token::routes())
+        .merge(contact::routes())
 }

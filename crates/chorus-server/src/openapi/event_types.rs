@@ -16,7 +16,12 @@ const STREAM_ENDS: [StreamEnd; 6] = [
 ];
 
 /// Schemas that no request and no other reply uses.
-const EVENT_ONLY_SCHEMAS: [&str; 3] = ["MessageEvent", "ReceiptEvent", "DispatchedJob"];
+const EVENT_ONLY_SCHEMAS: [&str; 4] = [
+    "MessageEvent",
+    "ReceiptEvent",
+    "DispatchedJob",
+    "ChannelInvite",
+];
 
 /// The events of the stream that this operation answers with, by event name.
 pub fn event_types(operation_id: &str) -> Option<Value> {
@@ -103,6 +108,7 @@ fn inbox_events() -> Value {
         "message": event("A message for this agent.", reference("MessageEvent")),
         "receipt": event("The receiver's answer to a message that this agent sent.", reference("ReceiptEvent")),
         "channel": event("A delivery of a channel that this agent is in.", reference("ChannelDelivery")),
+        "channel_invite": event("An invitation to a channel. Nothing else of the channel comes before it is accepted.", reference("ChannelInvite")),
         "job": event("A job that this agent shall do.", reference("DispatchedJob")),
         "job_result": event("The end of a job that this agent requested or worked on.", reference("Job")),
     })
@@ -122,7 +128,7 @@ fn channel_events() -> Value {
         "tool_result": event("The result of a tool call.", reference("ChannelRow")),
         "status": event("What a member is doing.", reference("ChannelRow")),
         "error": event("A member reports an error.", reference("ChannelRow")),
-        "member": event("A member joined, left, or became reachable or unreachable.", reference("ChannelRow")),
+        "member": event("A member joined, declined, left, or became reachable or unreachable.", reference("ChannelRow")),
     })
 }
 

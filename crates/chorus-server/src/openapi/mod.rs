@@ -13,6 +13,7 @@ mod schemas;
 use crate::http::{app_state::AppState, reply};
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
+use chorus_wire::channel::invitation::ChannelInvite;
 use chorus_wire::frame::FrameFailure;
 use chorus_wire::market::job::DispatchedJob;
 use chorus_wire::message::{MessageEvent, ReceiptEvent};
@@ -38,7 +39,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         license(name = "Apache License 2.0", identifier = "Apache-2.0")
     ),
     components(schemas(
-        FailureReply, FrameFailure, MarketFailure, MessageEvent, ReceiptEvent, DispatchedJob
+        FailureReply, FrameFailure, MarketFailure, MessageEvent, ReceiptEvent, DispatchedJob, ChannelInvite
     )),
     modifiers(&SecuritySchemes),
     tags(

@@ -39,7 +39,7 @@ struct HubCapabilities {
     /// How a message can reach a receiver.
     delivery: [&'static str; 2],
     /// What an inbox stream carries.
-    inbox_events: [&'static str; 6],
+    inbox_events: [&'static str; 7],
     /// How a stream goes on where it stopped.
     resume: [&'static str; 2],
     streaming_send: bool,
@@ -131,6 +131,7 @@ fn describe_capabilities(state: &AppState) -> HubCapabilities {
             "channel",
             "job",
             "job_result",
+            "channel_invite",
         ],
         resume: ["Last-Event-ID", "since"],
         streaming_send: true,

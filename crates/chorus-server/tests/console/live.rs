@@ -196,6 +196,10 @@ async fn a_room_unfolds_while_agents_work_in_it() {
         )
         .await
         .data(201);
+    stage.browser.shows("invited").await;
+    bob.post(&format!("/channels/{id}/members/bob/accept"), &json!({}))
+        .await
+        .data(200);
     stage.browser.shows("came in").await;
     stage
         .browser
@@ -301,4 +305,42 @@ async fn a_page_whose_view_stays_missing_gives_up() {
         .await;
     stage.browser.run("location.hash = '#/market'").await;
     stage.browser.shows("The console could not be loaded").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invitation_to_a_channel_is_accepted_or_declined_on_the_page() {
+    //
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let mut invited = Vec::new();
+    for name in ["launch", "spam"] {
+        let room = alice.post("/channels", &json!({"name": name})).await;
+        let id = room.data(201)["id"].as_str().unwrap().to_owned();
+        let members = format!("/channels/{id}/members");
+        alice
+            .post(&members, &json!({"agent_id": bob.id}))
+            .await
+            .data(201);
+        invited.push(id);
+    }
+    stage.sign_in(&bob.key).await;
+    stage.view("channels").await;
+    stage.browser.shows("invited by alice@chorus").await;
+    for (id, answer) in invited.iter().zip(["accept", "decline"]) {
+        let form = format!("[data-invitation='{id}']");
+        stage
+            .browser
+            .click(&format!("{form} [data-answer={answer}]"))
+            .await;
+        stage
+            .browser
+            .eventually(&format!("!document.querySelector(\"{form}\")"))
+            .await;
+    }
+    let rooms = bob.get("/channels").await.data(200);
+    assert_eq!(rooms.as_array().unwrap().len(), 1);
+    assert_eq!(rooms[0]["membership"], "joined");
+    stage.is_clean().await;
 }

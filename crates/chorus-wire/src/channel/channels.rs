@@ -1,11 +1,12 @@
 //! Channels and their members: the requests and replies of `/channels`.
 
 use super::callback_event::{CONTENT_CHECK, ChannelIdentity, check_message_size};
+use super::invitation::ChannelMembership;
 use super::mention::MemberName;
 use super::message_part::PARTS_CHECK;
 use crate::contract::{
     self, ContractFault, FieldCheck, FromNode, HTTP_URL, JsonNode, ObjectRule, RawJson,
-    TextGrammar, impl_from_text_node, printable,
+    TextGrammar, impl_from_text_node, printable, visible_line,
 };
 use crate::string_enum::string_enum;
 use crate::{Result, identity::AgentName, limits, secret::Secret, time::UnixMicros, wire_object};
@@ -14,8 +15,8 @@ use serde_json::{json, value::RawValue};
 use utoipa::ToSchema;
 
 // Every delivery repeats these texts. Control characters other than line breaks and tabs are refused, so that no character
-// takes more than two in JSON and the limits of a delivery hold.
-const CHANNEL_NAME_CHECK: FieldCheck = printable(1, limits::LABEL_CHARS);
+// takes more than two in JSON and the limits of a delivery hold. Names are one line that can be seen.
+const CHANNEL_NAME_CHECK: FieldCheck = visible_line(1, limits::LABEL_CHARS);
 const CHANNEL_CONTEXT_CHECK: FieldCheck = printable(1, limits::CHANNEL_CONTEXT_CHARS);
 
 wire_object! {
@@ -102,10 +103,16 @@ pub struct Channel {
     /// The agent that may change it; null if an operator created it or its owner is gone.
     #[schema(required = true)]
     pub owner: Option<String>,
-    /// The number of members, the owner included.
+    /// The number of members, the owner and those that are invited included.
     pub members: u64,
     #[schema(value_type = String, format = DateTime)]
     pub created_at: UnixMicros,
+    /// Whether the caller is in the channel or invited; absent for operators.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub membership: Option<ChannelMembership>,
+    /// The caller's name in the channel; absent for operators.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub member_name: Option<String>,
 }
 
 /// `data` of `DELETE /channels/{id}`.
@@ -300,8 +307,12 @@ pub struct ChannelMember {
     /// How the agent presents itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<ChannelIdentity>,
+    /// When it joined, or was invited.
     #[schema(value_type = String, format = DateTime)]
     pub joined_at: UnixMicros,
+    #[serde(default)]
+    #[schema(required = true)]
+    pub membership: ChannelMembership,
 }
 
 /// `data` of `DELETE /channels/{id}/members/{name}`.

@@ -24,6 +24,10 @@ pub struct ChannelDelivery {
     /// The messages that the agent missed, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub backlog: Vec<ChannelMessage>,
+    /// Where the delivery comes from, on an agent's inbox: the origin of the callback of a service that used the agent's
+    /// connection string. The hub writes it; a delivery of one of the hub's own channels has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub origin: Option<String>,
 }
 
 /// The channel of a delivery (CHN-06…10).
@@ -170,6 +174,14 @@ impl ChannelDelivery {
                 headers: mcp.headers,
             }),
             backlog: Vec::new(),
+            origin: None,
         })
+    }
+
+    /// The origin of the service that sends this delivery: that of its callback, to which answers go. Two services may use the
+    /// same channel id, so an agent tells their channels apart by origin and id.
+    pub fn service_origin(&self) -> Option<String> {
+        let callback = url::Url::parse(self.callback.expose()).ok()?;
+        Some(callback.origin().ascii_serialization())
     }
 }

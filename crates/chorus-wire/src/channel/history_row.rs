@@ -29,6 +29,8 @@ string_enum! {
 #[schema(as = ChannelMemberChange)]
 pub enum MemberChange {
     Joined,
+    /// An invited agent does not want to join.
+    Declined,
     /// The member left by itself.
     Left,
     /// The owner or an operator removed it.

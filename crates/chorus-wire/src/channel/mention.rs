@@ -1,6 +1,6 @@
 //! Member names, and finding `@name` mentions in a text.
 
-use crate::contract::{FromNode, JsonNode, TextGrammar};
+use crate::contract::{FromNode, JsonNode, TextGrammar, is_invisible};
 use crate::{Error, Result, limits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -75,12 +75,16 @@ fn is_name_separator(c: char) -> bool {
     matches!(c, '.' | '_' | '-')
 }
 
+/// A letter or digit that can be seen: Unicode has letters that are blank, such as the Hangul filler.
+fn is_name_letter(c: char) -> bool {
+    c.is_alphanumeric() && !is_invisible(c)
+}
+
 fn is_member_name(text: &str) -> bool {
-    let is_letter_or_digit = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut chars = text.chars();
-    is_letter_or_digit(text.chars().next())
-        && is_letter_or_digit(text.chars().next_back())
-        && chars.all(|c| c.is_alphanumeric() || is_name_separator(c))
+    text.chars().next().is_some_and(is_name_letter)
+        && text.chars().next_back().is_some_and(is_name_letter)
+        && chars.all(|c| is_name_letter(c) || is_name_separator(c))
 }
 
 /// The names that a text mentions: folded, each once, in their order. An `@` inside a word, as in an e-mail address, is
@@ -97,7 +101,7 @@ pub fn find_mentions(text: &str) -> Vec<String> {
         }
         let rest = &text[at + 1..];
         let end = rest
-            .find(|c: char| !(c.is_alphanumeric() || is_name_separator(c)))
+            .find(|c: char| !(is_name_letter(c) || is_name_separator(c)))
             .unwrap_or(rest.len());
         let name = rest[..end].trim_end_matches(is_name_separator);
         if !is_member_name(name) || name.chars().count() > limits::MEMBER_NAME_CHARS {
@@ -147,6 +151,8 @@ mod tests {
             "a b",
             "a@b",
             "a/b",
+            "a\u{3164}b",
+            "\u{ffa0}",
             &"x".repeat(65),
         ] {
             assert!(MemberName::parse("name", bad).is_err(), "{bad}");

@@ -6,6 +6,7 @@ pub mod channels;
 pub mod connection;
 pub mod delivery;
 pub mod history_row;
+pub mod invitation;
 pub mod mention;
 mod message_part;
 pub mod persistent_callback;

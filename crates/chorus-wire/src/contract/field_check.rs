@@ -105,6 +105,16 @@ pub const fn single_line(min: usize, max: usize) -> FieldCheck {
     }
 }
 
+/// A name of `min` to `max` characters on one line, all of which can be seen.
+pub const fn visible_line(min: usize, max: usize) -> FieldCheck {
+    FieldCheck::Text {
+        min,
+        max,
+        unit: LengthUnit::Characters,
+        refused: RefusedCharacters::ControlAndInvisible,
+    }
+}
+
 /// A text of `min` to `max` octets, of any characters.
 pub const fn octets(min: usize, max: usize) -> FieldCheck {
     FieldCheck::Text {

@@ -15,7 +15,7 @@ mod text_grammar;
 pub use fault::{ContractFault, FaultKind, clip_key};
 pub use field_check::{
     CheckContext, CheckedValue, CustomCheck, FieldCheck, characters, integer_between, list_of,
-    octets, printable, single_line,
+    octets, printable, single_line, visible_line,
 };
 pub(crate) use from_node::impl_from_text_node;
 pub use from_node::{FromNode, RawJson};
@@ -26,6 +26,7 @@ pub use object_shape::{
 };
 pub use text_grammar::{
     HTTP_URL, INSTANT, LengthUnit, OPAQUE_ID, RefusedCharacters, TextGrammar, is_http_url,
+    is_invisible,
 };
 
 /// An object with a shape.

@@ -49,6 +49,8 @@ pub enum RefusedCharacters {
     Control,
     /// Control characters, line breaks and tabs: a text of one line.
     ControlAndBreaks,
+    /// The same, and characters that show nothing: in a name they hide text from people that models read (R-92).
+    ControlAndInvisible,
 }
 
 impl RefusedCharacters {
@@ -60,6 +62,7 @@ impl RefusedCharacters {
                 .chars()
                 .any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')),
             Self::ControlAndBreaks => !text.chars().any(char::is_control),
+            Self::ControlAndInvisible => !text.chars().any(|c| c.is_control() || is_invisible(c)),
         }
     }
 
@@ -69,6 +72,11 @@ impl RefusedCharacters {
             Self::Nul => Some(r"^[^\u0000]*$"),
             Self::Control => Some(r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"),
             Self::ControlAndBreaks => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
+            // Without flags a pattern cannot name characters past U+FFFF; the parser refuses those too.
+            Self::ControlAndInvisible => Some(concat!(
+                r"^[^\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f",
+                r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]*$"
+            )),
         }
     }
 
@@ -78,8 +86,22 @@ impl RefusedCharacters {
             Self::Nul => "a text without NUL characters",
             Self::Control => "a text without control characters",
             Self::ControlAndBreaks => "a text of one line without control characters",
+            Self::ControlAndInvisible => {
+                "a text of one line without control or invisible characters"
+            }
         }
     }
+}
+
+/// Whether the character shows nothing: the default ignorable code points of Unicode, format characters, separators of
+/// lines, and the blank letters and braille that look like no character at all.
+pub fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// RFC 3339 with a zone.

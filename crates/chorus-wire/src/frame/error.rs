@@ -25,6 +25,8 @@ error_catalogue! {
         Forbidden "forbidden" 403 false "This key may not do that for this handle.";
         SenderIdentityMismatch "sender-identity-mismatch" 403 false "The frame speaks for another handle than the key that sent it.";
         ScopeUnauthorised "scope-unauthorised" 403 false "The sender may not address this scope.";
+        Blocked "blocked" 403 false "The receiver has blocked the sender.";
+        NotAContact "not-a-contact" 403 false "The receiver takes this only from its contacts.";
         NotFound "not-found" 404 false "There is no such thing at this path.";
         MethodNotAllowed "method-not-allowed" 405 false "The path does not take this method.";
         RequestTimeout "request-timeout" 408 true "The request did not arrive completely in time.";
@@ -130,11 +132,15 @@ impl From<FrameCode> for FrameError {
 /// kept.
 impl From<Error> for FrameError {
     fn from(error: Error) -> Self {
-        let code = if error.code == ErrorCode::TooManyStreams {
-            FrameCode::TooManyStreams
-        } else {
-            code_for_status(error.code.status())
-        };
+        let special_codes = [
+            (ErrorCode::TooManyStreams, FrameCode::TooManyStreams),
+            (ErrorCode::Blocked, FrameCode::Blocked),
+            (ErrorCode::NotAContact, FrameCode::NotAContact),
+        ];
+        let code = special_codes
+            .iter()
+            .find(|(shared, _)| *shared == error.code)
+            .map_or_else(|| code_for_status(error.code.status()), |(_, code)| *code);
         Self {
             code,
             field: error.field,

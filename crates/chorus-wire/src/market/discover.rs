@@ -45,6 +45,9 @@ pub struct FoundAgent {
     pub reputation_score: f64,
     pub status: PresenceStatus,
     pub owner_id: String,
+    /// false: the name is under another host than the hub's own, and the hub has not verified it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_verified: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -60,6 +60,7 @@ fn record() -> AgentRecord {
         has_endpoint: false,
         endpoint: None,
         handle: None,
+        host_verified: None,
     }
 }
 

@@ -36,8 +36,14 @@ fn format_row(row: &DirectoryRow, width: usize) -> String {
         output::paint_text(output::FAINT_STYLE, "offline")
     };
     let languages = output::escape_controls(&row.languages.join(","));
+    // the name is under another host than the hub's own.
+    let unverified = if row.host_verified == Some(false) {
+        output::paint_text(output::BAD_STYLE, "  unverified host")
+    } else {
+        String::new()
+    };
     format!(
-        "{}  {presence}  {culture}  {languages}",
+        "{}  {presence}  {culture}  {languages}{unverified}",
         output::paint_text(output::STRONG_STYLE, &name)
     )
     .trim_end()

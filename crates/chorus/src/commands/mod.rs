@@ -5,6 +5,7 @@ pub mod channel;
 pub mod completions;
 pub mod confirm;
 pub mod connection;
+pub mod contact;
 pub mod demo;
 pub mod discover;
 mod duration;

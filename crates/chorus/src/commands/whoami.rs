@@ -28,9 +28,14 @@ pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
             (false, Some(endpoint)) => format!("reached at {endpoint}"),
             (false, None) => "not listening".to_owned(),
         };
+        let unverified = if record.host_verified == Some(false) {
+            ", unverified host"
+        } else {
+            ""
+        };
         let hub = session.client.base_url();
         format!(
-            "{name} at {hub} ({}), {}\ncredentials: {file}",
+            "{name} at {hub} ({}), {}{unverified}\ncredentials: {file}",
             output::escape_controls(culture),
             output::escape_controls(&reach)
         )

@@ -30,6 +30,12 @@ pub fn create_channel(owner: &Agent, name: &str) -> String {
     created["id"].as_str().unwrap().to_owned()
 }
 
+/// Invites bob, who accepts.
+fn add_bob(owner: &Agent, bob: &Agent, channel: &str) {
+    owner.run(&["channel", "add", channel, "bob@chorus"]).ok();
+    bob.run(&["channel", "accept", channel]).ok();
+}
+
 /// The next rows of a channel, without member changes.
 pub fn next_rows(tail: &RunningProcess, count: usize) -> Vec<Value> {
     let mut rows = Vec::new();
@@ -65,6 +71,9 @@ fn a_channel_is_created_joined_used_and_deleted() {
     alice
         .run(&["channel", "add", "ops team", "bob@chorus", "--mentions"])
         .ok();
+    let listed = bob.run(&["channel", "list"]).ok().out;
+    assert!(listed.contains("invited"), "{listed}");
+    bob.run(&["channel", "accept", "ops team"]).ok();
     let shown = alice.run(&["channel", "show", "ops team"]).ok().out;
     assert!(
         shown.contains(&id) && shown.contains("bob  agent  hears mentions"),
@@ -176,7 +185,7 @@ fn a_persistent_callback_works_until_it_is_replaced() {
     let alice = scene.agent("alice");
     let bob = scene.agent("bob");
     let id = create_channel(&alice, "ops");
-    alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
+    add_bob(&alice, &bob, &id);
     let first = bob.run(&["channel", "callback", "ops", "bob"]).ok().out;
     assert!(
         first.starts_with(&format!("{}/channels/{id}/inbox/tok_", scene.hub.url)),
@@ -215,10 +224,16 @@ fn files_with_secrets_are_private() {
     let bob = scene.agent("bob");
     bob.run(&["connection"]).ok();
     let id = create_channel(&alice, "ops");
-    alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
+    add_bob(&alice, &bob, &id);
     alice.run(&["channel", "post", &id, "hi"]).ok();
     let shown = bob.run(&["listen", "--once"]).ok();
-    assert_eq!(shown.out, "#ops alice: hi\n", "no callback is printed");
+    assert_eq!(
+        shown.out,
+        format!(
+            "alice@chorus invites you to #ops as bob: chorus channel accept {id}\n#ops alice: hi\n"
+        ),
+        "no callback is printed"
+    );
     for file in ["connection.json", "callbacks.json"] {
         let mode = std::fs::metadata(bob.home.join(".chorus").join(file))
             .unwrap()
@@ -235,12 +250,13 @@ fn an_agent_can_post_every_kind_of_event() {
     let alice = scene.agent("alice");
     let bob = scene.agent("bob");
     let id = create_channel(&alice, "ops");
-    alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
+    add_bob(&alice, &bob, &id);
     assert_eq!(bob.run(&["say", "too early"]).code, 1);
     alice
         .run(&["channel", "post", &id, "what is the weather in Oslo?"])
         .ok();
-    let delivered = bob.json(&["listen", "--once"]);
+    let mut delivered = bob.json(&["listen", "--once"]);
+    assert_eq!(delivered.remove(0)["event"], "channel_invite");
     assert_eq!(
         (
             &delivered[0]["event"],
@@ -376,7 +392,7 @@ fn a_command_answers_deliveries() {
     let alice = scene.agent("alice");
     let bob = scene.agent("bob");
     let id = create_channel(&alice, "ops");
-    alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
+    add_bob(&alice, &bob, &id);
     let binary = env!("CARGO_BIN_EXE_chorus");
     let handler = format!("grep -o '\"content\":\"[a-z]*\"' | {binary} say -");
     let _listening = bob.listen(&["--exec", &handler]);
@@ -455,4 +471,20 @@ fn no_log_line_contains_a_secret() {
             "{secret} is in the log: {log_text}"
         );
     }
+}
+
+//
+#[test]
+fn an_invitation_is_declined() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops");
+    alice.run(&["channel", "add", &id, "bob@chorus"]).ok();
+    let shown = alice.run(&["channel", "show", "ops"]).ok().out;
+    assert!(shown.contains("offline  invited"), "{shown}");
+    bob.run(&["channel", "decline", "ops"]).ok();
+    assert_eq!(bob.run(&["channel", "list"]).ok().out, "");
+    let history = alice.run(&["channel", "history", &id]).ok().out;
+    assert!(history.contains("bob does not want to join"), "{history}");
 }

@@ -98,7 +98,7 @@ async fn nginx_streams_callback_lines_and_logs_no_secret() {
         return;
     };
     let alice = register_client(&front.url(), "alice").await;
-    let _bob = register_client(&front.url(), "bob").await;
+    let bob = register_client(&front.url(), "bob").await;
     let post = async |path: String, body: Value| {
         parse_json(
             &alice
@@ -117,6 +117,9 @@ async fn nginx_streams_callback_lines_and_logs_no_secret() {
     let name = member["data"]["name"]
         .as_str()
         .unwrap_or_else(|| panic!("{member}"));
+    let accept = format!("{channel}/members/{name}/accept");
+    let accepted = bob.send_call(ApiCall::post(accept, "{}".into())).await;
+    assert_eq!(accepted.unwrap().status, 200);
     let callback = post(format!("{channel}/members/{name}/callback"), json!({})).await;
     let callback = callback["data"]["callback"]
         .as_str()

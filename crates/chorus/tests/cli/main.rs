@@ -12,6 +12,7 @@ mod channel;
 mod channel_hubs;
 mod channel_origins;
 mod configuration;
+mod contact;
 mod copy;
 mod crash;
 mod crash_market;

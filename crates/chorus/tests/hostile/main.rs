@@ -8,11 +8,11 @@
 #[expect(dead_code, reason = "these attacks need only some of the actors")]
 mod actors;
 mod frame_flood;
-mod slow_readers;
-mod support;
-mod support_frames;
 mod outbox_tarpit;
 mod registration_flood;
 mod silent_name_server;
+mod slow_readers;
+mod support;
 mod support_compute;
+mod support_frames;
 mod webhook_tarpit;

@@ -102,13 +102,13 @@ enum ExistingOrOffer {
 
 async fn find_existing_or_best_offer(
     hub: &HubContext,
-    requester: &Agent,
+    requester: &Arc<Agent>,
     request: &JobRequest,
 ) -> Result<ExistingOrOffer> {
     // Only a job_id of the client is looked up; one that this hub generates is new.
     let job_id = request.job_id.clone();
     let budget = request.budget;
-    let requester_id = requester.id;
+    let requester = requester.clone();
     let hub_handle = hub.clone();
     let skill_name = request
         .agent_id
@@ -122,7 +122,7 @@ async fn find_existing_or_best_offer(
                 return Ok(ExistingOrOffer::Existing(Box::new(job)));
             }
             Ok(ExistingOrOffer::New(match skill_name {
-                Some(name) => skills::find_best_offer(tx, &hub_handle, &name, budget, requester_id)
+                Some(name) => skills::find_best_offer(tx, &hub_handle, &name, budget, &requester)
                     .await?
                     .map(Box::new),
                 None => None,
@@ -156,6 +156,9 @@ async fn select_worker(
                 identity::find_agent(hub.identity(), &AgentName::parse("agent_id", named_agent)?)
                     .await?
                     .ok_or(ErrorCode::AgentNotFound)?;
+            hub.identity()
+                .check_contact(agent.id, agent.contact_limits, requester)
+                .await?;
             let offer = skills::find_offer(hub, &agent, &request.skill_name).await?;
             offer.ok_or_else(|| {
                 Error::new(
@@ -167,7 +170,13 @@ async fn select_worker(
         None => match best {
             Some(offer) => offer,
             None => match skills::find_lowest_cost(hub, &request.skill_name, requester.id).await? {
-                Some(cost) => return Err(over_budget(cost)),
+                Some(cost) if cost > request.budget => return Err(over_budget(cost)),
+                Some(_) => {
+                    return Err(Error::new(
+                        ErrorCode::NotAContact,
+                        "no agent that offers the skill takes jobs from you",
+                    ));
+                }
                 None => return Err(skill_not_offered()),
             },
         },

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A new connection string of this agent, as a path below its hub.
-async fn connected(hub: &Hub, agent: &Agent) -> String {
+pub(super) async fn connected(hub: &Hub, agent: &Agent) -> String {
     let data = agent.post("/agent/connection", &json!({})).await.data(200);
     let url = data["connection_string"]
         .as_str()
@@ -21,13 +21,13 @@ async fn connected(hub: &Hub, agent: &Agent) -> String {
     path
 }
 
-fn delivery(channel: &str, message: &str, content: &str) -> Value {
+pub(super) fn delivery(channel: &str, message: &str, content: &str) -> Value {
     json!({"channel": {"id": channel}, "message": {"id": message, "sender": "alice", "content": content},
         "callback": "https://service.example.com/cb/tok_1"})
 }
 
 #[track_caller]
-fn acknowledged(answer: &Answer) {
+pub(super) fn acknowledged(answer: &Answer) {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.json().get("success").is_none(), "R-78: bare");
 }
@@ -59,19 +59,33 @@ story!(
             body["x-ours"] = json!({"number": number});
             acknowledged(&hub.anonymous().post(&path, &body).await);
             let event = inbox.next("channel").await;
+            let origin = event.data["origin"].as_str().unwrap();
+            assert!(
+                body["callback"].as_str().unwrap().starts_with(origin),
+                "{origin}"
+            );
+            body["origin"] = json!(origin);
             assert_eq!(event.data, body);
             assert!(event.id.is_some(), "it has a cursor");
         }
         let written = r#"{ "message":{"sender":"a","content":"x \u00e9 é","id":"odd"},"callback":"http://s.example/c","channel":{"id":"c"} , "n":1.0e2}"#;
         acknowledged(&hub.anonymous().post_text(&path, written).await);
-        assert_eq!(inbox.next("channel").await.text, written, "byte for byte");
+        let marked = |text: &str| {
+            let open = text.strip_suffix('}').unwrap();
+            format!(r#"{open},"origin":"http://s.example"}}"#)
+        };
+        assert_eq!(
+            inbox.next("channel").await.text,
+            marked(written),
+            "byte for byte, with its origin after all of it"
+        );
         let lines = written
             .replace("\"odd\"", "\"lines\"")
             .replace(',', ",\r\n");
         acknowledged(&hub.anonymous().post_text(&path, lines.clone()).await);
         assert_eq!(
             inbox.next("channel").await.text,
-            lines.replace("\r\n", ""),
+            marked(&lines.replace("\r\n", "")),
             "one line, and nothing else changed"
         );
     }
@@ -376,6 +390,7 @@ story!(
         let mut lenient = changed("/channel", Some(optional));
         lenient["mcp"] = json!(null);
         acknowledged(&hub.anonymous().post(&path, &lenient).await);
+        lenient["origin"] = json!("https://service.example.com");
         assert_eq!(
             bob.inbox_after("0").await.next("channel").await.data,
             lenient,

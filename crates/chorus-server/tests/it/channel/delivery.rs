@@ -216,7 +216,9 @@ story!(
         room.add_member(&json!({"name": "elm", "connection": elm.url(), "deliver": "mentions"}))
             .await;
         let said = room.post_message("are you there?").await;
-        let event = bob.inbox_after("0").await.next("channel").await;
+        let mut inbox = bob.inbox_after("0").await;
+        inbox.next("channel_invite").await;
+        let event = inbox.next("channel").await;
         assert_eq!(
             (&event.data["message"]["id"], &event.data["channel"]["id"]),
             (&said["id"], &json!(room.id))

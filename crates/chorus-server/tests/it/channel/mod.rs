@@ -7,6 +7,8 @@ mod channels;
 mod delivery;
 mod delivery_failures;
 mod delivery_retries;
+mod hosted_origin;
+mod invitations;
 mod members;
 mod messages;
 mod secrets;

@@ -68,17 +68,17 @@ story!(a_handle_is_one_agents_or_one_organisations, |hub| async {
             .await
             .frame_refused(409, "conflict", None);
     }
-    // An agent of that name has its address, and no handle.
-    let namesake = hub.agent("acme").await;
-    assert_eq!(
-        namesake.get("/agents/acme@chorus").await.data(200)["handle"],
-        Value::Null
-    );
-    namesake
+    // The address is the organisation's too: an agent of that name would be without its handle.
+    hub.anonymous()
+        .register("acme@chorus")
+        .await
+        .refused(409, "ERR_AGENT_ID_TAKEN");
+    let elsewhere = hub.agent_with("acme@elsewhere.example", &json!({})).await;
+    elsewhere
         .post("/orgs", &json!({"handle": "~other"}))
         .await
         .frame_refused(403, "forbidden", None);
-    namesake
+    elsewhere
         .get("/orgs/~acme/members")
         .await
         .frame_refused(403, "forbidden", None);

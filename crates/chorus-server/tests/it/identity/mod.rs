@@ -1,10 +1,12 @@
 //! Agents: registration, keys, invites, the directory and removal.
 
 mod agent_keys;
+mod contact;
 mod directory;
 mod ended_keys;
 mod invites;
 mod keys;
+mod misleading_names;
 mod operator_registration;
 mod registration;
 mod unregister;

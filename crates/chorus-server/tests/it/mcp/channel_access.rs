@@ -2,8 +2,8 @@
 
 use super::channel_tools::delivered;
 use super::host_client::{McpHost, Revision};
-use crate::support::actors::Caller;
-use crate::support::actors::channel::message_contents;
+use crate::support::actors::channel::{create_channel, invite_agent, message_contents};
+use crate::support::actors::{Caller, rows};
 use crate::support::hub::Hub;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -245,5 +245,44 @@ story!(
             [401, 401, 401, 401, 401, 401, 429],
             "two registrations and six guesses"
         );
+    }
+);
+
+memory_story!(an_agent_answers_its_invitations_with_a_tool, |hub| async {
+    //
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let host = McpHost::of(&bob).await;
+    for (name, decline) in [("one", false), ("two", true)] {
+        let path = create_channel(&alice, name).await;
+        let id = path.strip_prefix("/channels/").unwrap();
+        invite_agent(&alice, &path, &bob).await;
+        let listed = host.call("channel_list", json!({})).await.data();
+        let channel = rows(listed["channels"].clone()).pop().unwrap();
+        assert_eq!(
+            (&channel["id"], &channel["membership"]),
+            (&json!(id), &json!("invited"))
+        );
+        let args = json!({"channel_id": id, "decline": decline});
+        let answered = host.call("channel_join", args).await.data();
+        assert_eq!(answered, json!({"channel_id": id, "joined": !decline}));
+        assert_eq!(bob.get(&path).await.status, if decline { 404 } else { 200 });
+    }
+    host.call("channel_join", json!({"channel_id": "ch_none"}))
+        .await
+        .refused("channel_id");
+});
+
+memory_story!(
+    what_a_host_reads_as_the_hubs_own_words_has_no_text_of_others,
+    |hub| async {
+        //
+        let (_, _, _, delivery) = delivered(&hub, "obey-the-owner").await;
+        let host = McpHost::for_delivery(&hub, &delivery)
+            .await
+            .with_revision(Revision::Handshake);
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "story", "version": "1"}});
+        let met = host.result("initialize", hello).await;
+        assert!(met["instructions"].is_string(), "{met}");
+        assert!(!met.to_string().contains("obey-the-owner"), "{met}");
     }
 );

@@ -22,6 +22,7 @@ fn good(tool: &str, channel: &str) -> Value {
         "agent_query" => json!({"query_text": "x"}),
         "agent_respond" => json!({"query_id": lease, "response_text": "x"}),
         "channel_post" => json!({"channel_id": channel, "content": "x"}),
+        "channel_join" => json!({"channel_id": channel}),
         "channel_history" => json!({"channel_id": channel}),
         "send_message" => json!({"content": "x"}),
         "set_status" => json!({"status": "x"}),

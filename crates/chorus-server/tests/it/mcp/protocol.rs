@@ -4,7 +4,7 @@ use super::host_client::{McpHost, Revision};
 use crate::support::actors::Answer;
 use serde_json::{Value, json};
 
-const HUB_TOOLS: [&str; 23] = [
+const HUB_TOOLS: [&str; 24] = [
     "agent_advise",
     "agent_broadcast",
     "agent_handover",
@@ -17,6 +17,7 @@ const HUB_TOOLS: [&str; 23] = [
     "agent_send",
     "agent_subscribe",
     "channel_history",
+    "channel_join",
     "channel_list",
     "channel_post",
     "chorus_discover",

@@ -3,6 +3,7 @@
 use crate::output;
 use chorus_wire::channel::channels::{Channel, ChannelMember, MemberPresence, SenderKind};
 use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind, MemberChange};
+use chorus_wire::channel::invitation::ChannelMembership;
 
 pub fn format_channel(channel: &Channel) -> String {
     let id = output::escape_controls(&channel.id);
@@ -15,7 +16,14 @@ pub fn format_channel(channel: &Channel) -> String {
         .as_deref()
         .map(|owner| format!("  of {}", output::escape_controls(owner)))
         .unwrap_or_default();
-    format!("{id}  {name}  {} in it{owner}", channel.members)
+    let invited = match channel.membership {
+        Some(ChannelMembership::Invited) => output::paint_text(
+            output::STRONG_STYLE,
+            "  invited: chorus channel accept, or decline",
+        ),
+        Some(ChannelMembership::Joined) | None => String::new(),
+    };
+    format!("{id}  {name}  {} in it{owner}{invited}", channel.members)
 }
 
 pub fn format_member(member: &ChannelMember) -> String {
@@ -36,6 +44,9 @@ pub fn format_member(member: &ChannelMember) -> String {
         MemberPresence::Online => parts.push(output::paint_text(output::GOOD_STYLE, "online")),
         MemberPresence::Offline => parts.push("offline".into()),
         MemberPresence::Unknown => {}
+    }
+    if member.membership == ChannelMembership::Invited {
+        parts.push("invited".into());
     }
     if member.unreachable {
         parts.push(output::paint_text(output::BAD_STYLE, "unreachable"));
@@ -98,6 +109,7 @@ pub fn format_row(row: &ChannelRow) -> String {
         ChannelRowKind::Member => {
             let change = match row.change {
                 Some(MemberChange::Joined) => "joined",
+                Some(MemberChange::Declined) => "does not want to join",
                 Some(MemberChange::Left) => "left",
                 Some(MemberChange::Removed) => "was put out",
                 Some(MemberChange::Unreachable) => "cannot be reached",

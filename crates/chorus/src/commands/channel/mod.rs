@@ -3,6 +3,7 @@
 mod artifacts;
 mod channels;
 mod format;
+mod invitations;
 mod members;
 mod messages;
 
@@ -32,8 +33,12 @@ enum ChannelCommand {
         #[arg(long, value_name = "TEXT")]
         service: Option<String>,
     },
-    /// List the channels you are in
+    /// List the channels you are in, and your invitations
     List,
+    /// Accept an invitation; from now on the channel's messages reach you
+    Accept { channel: String },
+    /// Decline an invitation
+    Decline { channel: String },
     /// Show a channel and its members
     Show { channel: String },
     /// Change the name or the context
@@ -103,6 +108,12 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             .await
         }
         ChannelCommand::List => channels::list_channels(common, &client).await,
+        ChannelCommand::Accept { channel } => {
+            invitations::accept_invitation(common, &client, &channel).await
+        }
+        ChannelCommand::Decline { channel } => {
+            invitations::decline_invitation(common, &client, &channel).await
+        }
         ChannelCommand::Show { channel } => channels::show_channel(common, &client, &channel).await,
         ChannelCommand::Rename {
             channel,

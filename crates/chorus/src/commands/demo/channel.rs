@@ -39,6 +39,12 @@ pub async fn play_channel(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fai
         let member = json!({"agent_id": actor.id, "name": actor.short_name()});
         you.fetch_data::<Value>(ApiCall::post(format!("{path}/members"), member.to_string()))
             .await?;
+        // each agent joins by its own decision.
+        let accept = format!("{path}/members/{}/accept", actor.short_name());
+        actor
+            .client
+            .fetch_data::<Value>(ApiCall::post(accept, "{}".to_owned()))
+            .await?;
     }
     let mut stream = you.open_stream(format!("{path}/stream"), None);
     while stream.next().await?.name != "connected" {}

@@ -4,6 +4,7 @@ use super::{InboxListener, handler_command};
 use crate::{fail::Fail, output};
 use chorus_client::channel::{ReceivedDelivery, SavedCallback, callback_origin};
 use chorus_client::event_stream::StreamEvent;
+use chorus_wire::channel::invitation::ChannelInvite;
 use chorus_wire::cursor::Cursor;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -77,4 +78,25 @@ fn delivery_line(cursor: Option<Cursor>, received: &ReceivedDelivery) -> String 
 
 fn delivery_origin(received: &ReceivedDelivery) -> String {
     callback_origin(&received.delivery.callback, &received.delivery.channel.id)
+}
+
+/// An invitation, with the command that accepts it.
+pub(super) fn print_invite(common: &CommonArgs, event: &StreamEvent) {
+    let invite = match serde_json::from_str::<ChannelInvite>(&event.data) {
+        Ok(invite) if !common.json => invite,
+        Ok(_) | Err(_) => return super::print::print_event(common, event),
+    };
+    let id = output::escape_controls(&invite.channel.id);
+    output::print_line(&format!(
+        "{} invites you to {} as {}: chorus channel accept {id}",
+        output::paint_text(
+            output::STRONG_STYLE,
+            &output::escape_controls(&invite.invited_by)
+        ),
+        output::paint_text(
+            output::FAINT_STYLE,
+            &format!("#{}", output::escape_controls(&invite.channel.name))
+        ),
+        output::escape_controls(invite.name.as_str()),
+    ));
 }

@@ -197,6 +197,10 @@ impl InboxListener<'_> {
                 Err(e) => not_understood(e),
             },
             "channel" => self.handle_delivery(&event).await?,
+            "channel_invite" => {
+                channel::print_invite(self.common, &event);
+                self.save_progress(event.cursor, None)?;
+            }
             _ => {
                 print::print_event(self.common, &event);
                 self.save_progress(event.cursor, None)?;

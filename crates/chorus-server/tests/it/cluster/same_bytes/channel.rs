@@ -119,6 +119,11 @@ async fn members(transcript: &mut Transcript, ivan: &str, judy: &str, room: &str
     ] {
         transcript.post(key, &path, &body).await;
     }
+    for (key, name) in [(ivan, "judy"), (judy, "judy"), (judy, "judy"), ("", "judy")] {
+        transcript
+            .post(key, &format!("{path}/{name}/accept"), &json!({}))
+            .await;
+    }
     for key in ["", ivan, judy, OPERATOR_KEY] {
         transcript.get(key, &path).await;
     }

@@ -1,5 +1,6 @@
 //! The envelope part of the script: registration, directory, messages, streams, webhooks, invites, removal.
 
+use super::contact;
 use super::transcript::{Transcript, raw_request};
 use crate::support::actors::{Reply, Webhook, envelope, registration};
 use crate::support::hub::OPERATOR_KEY;
@@ -12,6 +13,7 @@ pub async fn run(transcript: &mut Transcript) {
     messages(transcript, &alice, &bob).await;
     let alice = streams(transcript, &alice, &bob).await;
     webhooks(transcript, &alice).await;
+    contact::run(transcript, &alice, &bob).await;
     invites(transcript, &alice).await;
     removal(transcript, &alice, &bob).await;
 }

@@ -154,6 +154,7 @@ fn tool_calls(room: &str) -> Vec<(&'static str, Value)> {
         ),
         ("agent_roster", json!({})),
         ("channel_list", json!({})),
+        ("channel_join", json!({"channel_id": room})),
         ("channel_post", json!({"channel": room, "content": "hello"})),
         ("channel_history", json!({"channel": room})),
         ("market_discover", json!({"skill": "analyze_text"})),

@@ -2,6 +2,7 @@
 //! transcripts are compared.
 
 mod channel;
+mod contact;
 mod envelope;
 mod frame;
 mod http;

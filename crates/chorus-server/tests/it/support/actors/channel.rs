@@ -12,12 +12,27 @@ pub async fn create_channel(owner: &Caller, name: &str) -> String {
     format!("/channels/{}", data["id"].as_str().unwrap())
 }
 
-/// Adds an agent of this hub.
+/// Invites an agent of this hub, which accepts; returns the member.
 pub async fn add_agent(owner: &Caller, room: &str, agent: &Agent) -> Value {
+    let invited = invite_agent(owner, room, agent).await;
+    accept_invitation(room, agent, &invited).await
+}
+
+/// Adds an agent of this hub, which has not accepted yet unless it is of the same owner.
+pub async fn invite_agent(owner: &Caller, room: &str, agent: &Agent) -> Value {
     owner
         .post(&format!("{room}/members"), &json!({"agent_id": agent.id}))
         .await
         .data(201)
+}
+
+/// The agent accepts the invitation that the answer to its addition describes.
+pub async fn accept_invitation(room: &str, agent: &Agent, invited: &Value) -> Value {
+    let name = invited["name"].as_str().unwrap();
+    agent
+        .post(&format!("{room}/members/{name}/accept"), &json!({}))
+        .await
+        .data(200)
 }
 
 /// Adds a remote agent by connection string.

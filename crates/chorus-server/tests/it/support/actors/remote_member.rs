@@ -50,7 +50,8 @@ impl OwnedChannel {
 
     /// Adds an agent of this hub.
     pub async fn add_agent(&self, agent: &Agent) {
-        self.add_member(&json!({"agent_id": agent.id})).await;
+        let invited = self.add_member(&json!({"agent_id": agent.id})).await;
+        super::channel::accept_invitation(&self.path(""), agent, &invited).await;
     }
 
     /// Posts a message of the owner and returns its line.
