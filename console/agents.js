@@ -27,6 +27,10 @@ import { createVirtualList } from './list.js';
 
 const SHOWN_FIELDS = ['card_version', 'user_culture', 'supported_languages'];
 
+/** Marks a name under another host than the hub's own. */
+export const renderUnverified = (agent) =>
+  agent.host_verified === false && h('span.chip.bad', { title: t('agents.unverified.why') }, t('agents.unverified'));
+
 export const renderCultureChip = (culture) => culture && h('span.chip', { title: formatCulture(culture) }, culture);
 
 function renderScore(value) {
@@ -48,6 +52,7 @@ function fillRow(row, agent) {
         [agent.languages.join(' '), ...agent.skills.map((skill) => skill.skill_name)].filter(Boolean).join(' · '),
       ),
     ),
+    renderUnverified(agent),
     renderCultureChip(agent.culture),
     renderScore(agent.score),
     h('span', { class: `state ${agent.online ? 'good' : ''}` }, agent.online ? t('online.yes') : t('online.no')),
@@ -131,7 +136,7 @@ function openAgent(root, id) {
         h(
           'div',
           {},
-          h('h2', {}, renderName(record.agent_id)),
+          h('h2', {}, renderName(record.agent_id), ' ', renderUnverified(record)),
           h(
             'p.quiet',
             {},

@@ -2,7 +2,7 @@
 
 import { h, linkUrls, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatTime, t } from './words.js';
-import { encodeUriPart, getApi, postApi, requestSessionToken, storedKey } from './api.js';
+import { callApi, encodeUriPart, getApi, postApi, requestSessionToken, storedKey } from './api.js';
 import { hubState, notifySubscribers, principal, repeatEvery, subscribe } from './hub.js';
 import { createComposer } from './composer.js';
 import { followStream } from './stream.js';
@@ -52,6 +52,7 @@ export function openView(root, id) {
             ),
             h('span.quiet.small', {}, t('channel.members', { n: formatCount(channel.members) })),
           ),
+          channel.membership === 'invited' && createInvitationForm(channel, loadChannels),
         ),
       ),
       !channels.length && h('li', {}, h('p.empty', {}, t('channel.none'))),
@@ -61,6 +62,32 @@ export function openView(root, id) {
   if (id) cleanups.push(openChannel(detail, id));
   else replaceContent(detail, h('p.empty', {}, t('channel.choose')));
   return () => cleanups.forEach((cleanup) => cleanup());
+}
+
+/** The two answers to an invitation; the channel's messages come only after it is accepted. */
+function createInvitationForm(channel, reload) {
+  const member = `/channels/${encodeUriPart(channel.id)}/members/${encodeUriPart(channel.member_name)}`;
+  const errorNode = h('span.wrong', { role: 'alert' });
+  const createButton = (answer, label, callHub) => {
+    const button = h('button', { type: 'button', 'data-answer': answer }, label);
+    button.addEventListener('click', async () => {
+      try {
+        await callHub();
+        await reload();
+      } catch (error) {
+        errorNode.textContent = error.message;
+      }
+    });
+    return button;
+  };
+  return h(
+    'p.row-line',
+    { 'data-invitation': channel.id },
+    h('span.chip.wait', {}, t('channel.invited', { owner: channel.owner ?? t('role.operator') })),
+    createButton('accept', t('channel.accept'), () => postApi(`${member}/accept`, {})),
+    createButton('decline', t('channel.decline'), () => callApi(member, { method: 'DELETE' })),
+    errorNode,
+  );
 }
 
 function createChannelForm() {
@@ -151,6 +178,7 @@ function openChannel(root, id) {
           ),
           renderName(member.name),
           member.status && h('bdi.chip.wait', {}, member.status),
+          member.membership === 'invited' && h('span.chip', {}, t('channel.pending')),
           member.unreachable && h('span.chip.bad', {}, t('channel.unreachable')),
         ),
       ),
