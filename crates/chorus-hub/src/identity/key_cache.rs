@@ -341,7 +341,7 @@ pub async fn authenticate_session(identity: &Identity, token: &str) -> Result<Pr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{AgentId, OwnerId};
+    use crate::store::{AgentId, ContactLimits, OwnerId};
     use chorus_wire::time::UnixMicros;
 
     //
@@ -362,7 +362,7 @@ mod tests {
                 endpoint: None,
                 market: None,
                 key_hash: Some(key_hash),
-                contact_limits: None,
+                contact_limits: ContactLimits::default(),
                 registered_at: UnixMicros(0),
             });
             let caller = AgentCaller {

@@ -1,7 +1,7 @@
 //! `chorus listen`: prints channel deliveries, saves their callbacks and passes them to the command.
 
 use super::{InboxListener, handler_command};
-use crate::{fail::Fail, output};
+use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_client::channel::{ReceivedDelivery, SavedCallback, callback_origin};
 use chorus_client::event_stream::StreamEvent;
 use chorus_wire::channel::invitation::ChannelInvite;
