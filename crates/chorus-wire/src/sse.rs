@@ -21,8 +21,7 @@ pub fn format_event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
 
 /// The beginning of an event whose data is shared with other streams: its name and its id. [`format_event_data`] is the rest.
 pub fn write_event_head(out: &mut Vec<u8>, name: &str, id: Cursor) {
-    // Writing to a Vec cannot fail.
-    let _ = std::io::Write::write_fmt(out, format_args!("event: {name}\nid: {id}\n"));
+    out.extend_from_slice(format!("event: {name}\nid: {id}\n").as_bytes());
 }
 
 /// The data line of an event and its end, after [`write_event_head`]. `data` is JSON on one line.

@@ -303,31 +303,4 @@ mod tests {
         assert_eq!([log.record(now), log.record(now)], [None, None]);
         assert_eq!(log.record(now + REFUSAL_LOG_INTERVAL), Some(3));
     }
-
-    /// The cost of a message of the size of a heartbeat and of the largest frame: `cargo test --release -p chorus-hub
-    /// measure_cost -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "a measurement"]
-    fn measure_cost() {
-        let (sender, receiver) = (auth(1, 7), auth(1, 8));
-        for size in [100, 1_000, 64 * 1024] {
-            let body = vec![b'x'; size];
-            let started_at = Instant::now();
-            let messages: Vec<Bytes> = (0..2_000)
-                .map(|_| {
-                    sender
-                        .sign(MessageKind::Frame, "chorus.000001.frames", &body)
-                        .0
-                })
-                .collect();
-            let signed_in = started_at.elapsed() / 2_000;
-            let started_at = Instant::now();
-            for message in &messages {
-                let accepted = receiver.verify(MessageKind::Frame, "chorus.000001.frames", message);
-                assert!(accepted.is_some());
-            }
-            let verified_in = started_at.elapsed() / 2_000;
-            println!("{size} bytes: signed in {signed_in:?}, verified in {verified_in:?}");
-        }
-    }
 }

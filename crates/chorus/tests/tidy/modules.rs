@@ -196,6 +196,10 @@ const WIRE: EdgeTable = &[
     ("contract", &["credits", "limits", "secret", "time"]),
     ("identity", &["contract", "limits"]),
     ("list_page", &["limits"]),
+    (
+        "contact",
+        &["contract", "identity", "limits", "string_enum", "time"],
+    ),
     ("json", &["contract"]),
     ("sse", &["cursor", "limits"]),
     ("invite", &["contract", "limits", "time"]),
@@ -256,6 +260,7 @@ const WIRE: EdgeTable = &[
         &[
             "agent_card",
             "channel",
+            "contact",
             "contract",
             "envelope",
             "frame",

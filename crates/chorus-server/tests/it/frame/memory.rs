@@ -2,7 +2,6 @@
 
 use super::organisations::{good, takes_in};
 use crate::support::actors::Agent;
-use chorus_wire::limits;
 use serde_json::json;
 
 /// Frames of this size fill the memory of a story soon.
@@ -79,6 +78,5 @@ memory_story!(
             let mut back = member.resume_session("", first).await;
             assert_eq!(back.advisory_texts(20).await, texts, "without a gap");
         }
-        assert!(LARGE <= limits::FRAME_BYTES);
     }
 );
