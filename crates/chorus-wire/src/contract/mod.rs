@@ -1,12 +1,13 @@
 //! One description per request: from a `wire_object!` come the type, the strict parser, the errors and the JSON Schema.
 //!
-//! A body is parsed once into a tree that borrows from it (`json_tree`), checked against its shape (`object_shape`,
-//! `field_check`) and converted to its type (`from_node`). The published schema is made from the same shape
-//! (`json_schema`), so that the two cannot disagree.
+//! A body is parsed once into a tree that borrows from it (`json_parser`, `json_tree`), checked against its shape
+//! (`object_shape`, `field_check`) and converted to its type (`from_node`). The published schema is made from the same
+//! shape (`json_schema`), so that the two cannot disagree.
 
 mod fault;
 mod field_check;
 mod from_node;
+mod json_parser;
 mod json_schema;
 mod json_tree;
 mod object_shape;
