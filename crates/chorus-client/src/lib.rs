@@ -14,6 +14,7 @@ pub mod http;
 pub mod hub_paths;
 pub mod identity;
 pub mod inbox_store;
+pub mod keys;
 pub mod limits;
 pub mod market;
 pub mod mcp;

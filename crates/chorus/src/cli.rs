@@ -6,8 +6,8 @@ use crate::commands::frame::{
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::{
-    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, listen, mcp,
-    register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
+    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys, listen,
+    mcp, register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
 };
 use std::path::PathBuf;
 
@@ -70,6 +70,8 @@ pub enum CliCommand {
     Unblock(contact::UnblockArgs),
     /// Show and change your contacts, and whether only they may contact you
     Contacts(contact::ContactsArgs),
+    /// Further keys with fewer rights, and a new key for the registration
+    Keys(keys::Args),
     /// Leave the hub and forget the credentials
     Unregister(unregister::Args),
     /// Show the frames for your sessions, live

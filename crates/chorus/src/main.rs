@@ -90,6 +90,7 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Grant(args) => frame::grant::run(&common, *args).await,
         CliCommand::Accord(args) => frame::accord::run(&common, *args).await,
         CliCommand::Channel(args) => commands::channel::run(&common, *args).await,
+        CliCommand::Keys(args) => commands::keys::run(&common, args).await,
         CliCommand::Connection(args) => commands::connection::run(&common, args).await,
         CliCommand::Say(args) => commands::say::run(&common, *args).await,
         CliCommand::Skills(args) => market::skills::run(&common, args).await,

@@ -14,6 +14,7 @@ pub mod history;
 pub mod hook;
 pub mod init;
 pub mod invite;
+pub mod keys;
 pub mod listen;
 pub mod market;
 pub mod mcp;

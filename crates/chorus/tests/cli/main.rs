@@ -32,6 +32,7 @@ mod frame_orgs;
 mod front;
 mod host_hooks;
 mod init;
+mod keys;
 mod listen;
 mod market;
 mod mcp;

@@ -1,0 +1,144 @@
+//! `chorus keys`: lists, creates and ends the further keys of the agent, and rotates the registration's key.
+
+use super::duration::parse_duration;
+use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_client::channel::SavedConnection;
+use chorus_client::files::AgentCredentials;
+use chorus_wire::agent_key::{AgentKeyRecord, KeyRotation, KeyScope, NewAgentKey};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum KeysCommand {
+    /// List the further keys, without the keys themselves
+    List,
+    /// Create a further key; it is printed once and not saved
+    Create {
+        /// What it is for
+        label: String,
+        /// What it may do: read, send, frames, channels, market, admin; may be repeated
+        #[arg(long = "scope", value_name = "SCOPE", required = true, value_delimiter = ',', value_parser = parse_scope)]
+        scopes: Vec<KeyScope>,
+        /// When it ends: 12h, 30d
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        expires: Option<Duration>,
+    },
+    /// End a further key and what was made with it
+    Revoke {
+        /// Its id in the list
+        id: String,
+    },
+    /// Replace the registration's key in the credential file; repeat the command if it failed on the way
+    Rotate {
+        /// How long the old key still works: 10m, 24h at most
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        overlap: Option<Duration>,
+    },
+}
+
+fn parse_scope(text: &str) -> Result<KeyScope, String> {
+    let names = KeyScope::TEXTS.join(", ");
+    KeyScope::parse(text).ok_or_else(|| format!("a scope is one of {names}"))
+}
+
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let session = ClientSession::open(common)?;
+    match args.command {
+        KeysCommand::List => list_keys(common, &session).await,
+        KeysCommand::Create {
+            label,
+            scopes,
+            expires,
+        } => {
+            let new = NewAgentKey {
+                label,
+                scopes,
+                expires_in_s: expires.map(|expires| expires.as_secs()),
+            };
+            let made = session.client.create_key(&new).await?;
+            output::print_result(common.json, &made, || {
+                let key = made.key.as_ref().map_or("", |key| key.expose());
+                format!(
+                    "{key}\nThis is shown once. It ends with: chorus keys revoke {}",
+                    made.id
+                )
+            });
+            Ok(())
+        }
+        KeysCommand::Revoke { id } => {
+            let ended = session.client.revoke_key(&id).await?;
+            output::print_result(common.json, &ended, || {
+                format!("the key {id} has ended, and what was made with it")
+            });
+            Ok(())
+        }
+        KeysCommand::Rotate { overlap } => rotate_key(common, &session, overlap).await,
+    }
+}
+
+async fn list_keys(common: &CommonArgs, session: &ClientSession) -> Result<(), Fail> {
+    let keys = session.client.list_keys().await?;
+    for key in &keys {
+        output::print_result(common.json, key, || format_key(key));
+    }
+    if keys.is_empty() && !common.json {
+        output::print_line("there is only the registration's key");
+    }
+    Ok(())
+}
+
+fn format_key(key: &AgentKeyRecord) -> String {
+    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+    let expires = match key.expires_at {
+        Some(at) => format!("until {}", output::whole_seconds(&at.to_string())),
+        None => "without an end".to_owned(),
+    };
+    let used = match &key.last_used {
+        Some(day) => format!("used {day}"),
+        None => "never used".to_owned(),
+    };
+    format!(
+        "{}  {}  {}  {expires}, {used}",
+        output::escape_controls(&key.id),
+        output::escape_controls(&key.label),
+        scopes.join(",")
+    )
+}
+
+async fn rotate_key(
+    common: &CommonArgs,
+    session: &ClientSession,
+    overlap: Option<Duration>,
+) -> Result<(), Fail> {
+    // Before the hub replaces the key: a file that cannot be written would lose the new one.
+    let slot = AgentCredentials::reserve_slot(&session.files, true)?;
+    let rotation = KeyRotation {
+        overlap_s: Some(overlap.map_or(0, |overlap| overlap.as_secs())),
+    };
+    // From the old key: if the answer is lost, the command run again repeats the same request.
+    let digest = Sha256::digest(session.credentials.api_key.expose().as_bytes());
+    let request: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let rotated = session.client.rotate_key(&rotation, &request).await?;
+    slot.save(AgentCredentials {
+        api_key: rotated.api_key.clone(),
+        ..session.credentials.clone()
+    })?;
+    SavedConnection::remove_file(&session.files)?;
+    let until = rotated.old_key_until.map(|at| at.to_string());
+    let shown = serde_json::json!({"agent_id": rotated.agent_id, "old_key_until": until});
+    output::print_result(common.json, &shown, || {
+        let file = session.files.credentials.display();
+        let old = match &until {
+            Some(until) => format!("works until {}", output::whole_seconds(until)),
+            None => "and what was made with it have ended".to_owned(),
+        };
+        format!("{file} has the new key; the old one {old}")
+    });
+    Ok(())
+}
