@@ -5,7 +5,7 @@ import { t } from './words.js';
 import { fetchPrincipal, storedKey } from './api.js';
 import { startUpdates } from './hub.js';
 import { loadModule } from './load.js';
-import { VIEWS, applyStoredTheme, createShell, installShortcuts } from './shell.js';
+import { applyStoredTheme, createShell, installShortcuts } from './shell.js';
 import { showSignIn } from './sign_in.js';
 
 const root = document.getElementById('app');
@@ -17,6 +17,7 @@ const viewLoaders = {
   sessions: () => import('./sessions.js'),
   market: () => import('./market.js'),
   activity: () => import('./activity.js'),
+  access: () => import('./access.js'),
 };
 
 /** Splits the URL hash into view and arguments: `#/agents/alice%40chorus` is the view `agents` with one argument. */
@@ -29,7 +30,7 @@ function parseHash() {
       return segment;
     }
   });
-  return VIEWS.includes(view) ? [view, args] : ['overview', []];
+  return Object.hasOwn(viewLoaders, view) ? [view, args] : ['overview', []];
 }
 
 let shell;

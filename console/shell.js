@@ -75,9 +75,10 @@ export function createShell(root) {
   }
   const main = h('main', { id: 'main', tabindex: '-1' });
   const hubName = h('span.hub-name');
+  // An agent's own keys are under its name; an operator's are in the hub's configuration.
   const identity = h(
-    'span.who',
-    {},
+    principal.role === 'agent' ? 'a.who' : 'span.who',
+    principal.role === 'agent' ? { href: '#/access', title: t('view.access'), 'data-view': 'access' } : {},
     renderAvatar(principal.id || 'operator'),
     h('bdi', {}, principal.id || t('role.operator')),
   );

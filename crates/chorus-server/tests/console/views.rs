@@ -215,3 +215,39 @@ async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
     }
     stage.is_clean().await;
 }
+
+//
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_made_shown_once_and_ended() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    stage.live().await;
+    stage.browser.click("a.who").await;
+    let none = "There is only the key of the registration.";
+    stage.browser.shows(none).await;
+    stage.browser.write("[name=label]", "build server").await;
+    stage.browser.click("[name=scope][value=read]").await;
+    stage.browser.click("form[data-form=key] button").await;
+    stage
+        .browser
+        .eventually("document.querySelector('[data-new-key] code')?.textContent.startsWith('ca_')")
+        .await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('[data-list=keys] article').length === 1")
+        .await;
+    let shown = "return document.querySelector('[data-new-key] code').textContent";
+    let key = stage.browser.run(shown).await;
+    let key = alice.with_key(key.as_str().unwrap());
+    key.get("/agent/messages").await.data(200);
+    key.get("/agent/keys").await.refused(403, "ERR_SCOPE");
+    stage.browser.click("[data-do=end-key]").await;
+    stage.browser.shows(none).await;
+    key.get("/agent/messages")
+        .await
+        .refused(401, "ERR_UNAUTHORIZED");
+    stage.is_clean().await;
+}
