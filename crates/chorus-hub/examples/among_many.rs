@@ -18,7 +18,7 @@ async fn agent(hub: &Hub, name: &str) -> Principal {
             .await
             .expect("a name that is free");
     let key = registered.api_key.expect("a new agent has a key");
-    identity::authenticate(hub.identity(), Some(key.expose()))
+    identity::authenticate(hub.identity(), Some(key.expose()), None)
         .await
         .expect("its key")
 }

@@ -114,7 +114,7 @@ impl Hub {
 
 /// Builds the layers below the protocols, from the bottom up.
 async fn open_context(options: HubOptions) -> std::result::Result<HubContext, StartError> {
-    let identity_state = IdentityState::new(&options);
+    let identity_state = IdentityState::new(&options)?;
     let local_streams = Arc::new(LocalStreams::new());
     let cluster = options.bus_url.as_ref().map(|_| {
         let clock = options.clock.clone();

@@ -8,6 +8,12 @@ pub const LOCK_SHARDS: usize = 64;
 
 // The store
 
+/// Min characters of an operator key: a random text of this length cannot be guessed. A hub with a shorter one does not
+/// start.
+pub const OPERATOR_KEY_MIN_CHARS: usize = 20;
+/// Max characters of the label of an operator key: activity entries repeat it.
+pub const OPERATOR_LABEL_CHARS: usize = 64;
+
 /// Max write requests that wait for the writer. Beyond it a request is answered with a retryable 503 at
 /// once, instead of queueing without end (D-17).
 pub const WRITE_QUEUE_REQUESTS: usize = 16_384;

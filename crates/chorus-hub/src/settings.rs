@@ -21,6 +21,7 @@ pub struct HubOptions {
     pub bus_files: BusFiles,
     /// The host part that short names stand for.
     pub host_name: String,
+    /// Each is `label:KEY` or a key alone, of at least 20 characters.
     pub operator_keys: Vec<Secret>,
     pub max_agents: Option<u64>,
     /// Webhooks may reach loopback and private addresses.

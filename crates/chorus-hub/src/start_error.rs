@@ -9,4 +9,6 @@ pub enum StartError {
     Store { what: String, cause: String },
     #[error("the bus: {0}")]
     Bus(String),
+    #[error("{0}")]
+    OperatorKey(String),
 }

@@ -6,8 +6,8 @@ use crate::commands::frame::{
 };
 use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
 use crate::commands::{
-    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys, listen,
-    mcp, register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
+    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys,
+    listen, mcp, register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
 };
 use std::path::PathBuf;
 

@@ -169,6 +169,8 @@ pub async fn create_persistent_callback(
             if let Some(caller) = caller {
                 require_live_key(txn, caller).await?;
             }
+            let target = format!("{id} {}", member.name);
+            principal.record_operator_act(txn, "create_callback", &target);
             Ok(tokens::mint_persistent_callback(txn, &actor.channel, member.id, caller).await?)
         })
         .await?;

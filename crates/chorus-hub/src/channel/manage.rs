@@ -158,9 +158,14 @@ pub async fn create_channel(
         Principal::Agent(caller) => Some(caller.agent.clone()),
         Principal::Operator(_) => None,
     };
+    let principal = principal.clone();
     let actor = hub
         .store()
-        .write(async move |txn| insert_channel(txn, owner.as_deref(), new.clone()).await)
+        .write(async move |txn| {
+            let actor = insert_channel(txn, owner.as_deref(), new.clone()).await?;
+            principal.record_operator_act(txn, "create_channel", &actor.channel.public_id);
+            Ok(actor)
+        })
         .await?;
     Ok(describe_channel(&actor.channel, actor.member.as_ref()))
 }
@@ -318,6 +323,7 @@ pub async fn update_channel(
                 .clone()
                 .map_or(channel.context, |text| text.0);
             channels::update_channel(&txn.tx, &channel).await?;
+            principal.record_operator_act(txn, "change_channel", &id);
             actor.channel = channel;
             Ok(actor)
         })
@@ -346,6 +352,7 @@ pub async fn delete_channel(
                 "channel_deleted",
                 &json!({"channel_id": &*actor.channel.public_id}),
             );
+            principal.record_operator_act(txn, "delete_channel", &public_id);
             txn.invalidate_caches(&CacheInvalidation::for_ended_streams(
                 [actor.channel.id.into()],
                 StreamEnd::ChannelDeleted,

@@ -142,6 +142,7 @@ async fn insert_member(
         invitations::append_invite(txn, principal, &actor, &member).await?;
         record_activity(txn, "channel_member_invited", &data);
     }
+    principal.record_operator_act(txn, "add_member", &format!("{id} {}", member.name));
     Ok(member)
 }
 
@@ -169,6 +170,8 @@ pub async fn remove_member(
                 channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;
             let member = member.ok_or_else(invitations::no_such_member)?;
             end_membership(txn, &actor, &member).await?;
+            let target = format!("{id} {}", member.name);
+            principal.record_operator_act(txn, "remove_member", &target);
             Ok(member)
         })
         .await?;

@@ -42,6 +42,7 @@ pub async fn post_message(
                     KeyUse::DifferentRequest => return Err(ErrorCode::IdempotencyConflict.into()),
                 }
             }
+            principal.record_operator_act(txn, "post_message", &id);
             let event = ChannelEvent::Message {
                 content: message.content.clone(),
                 parts: message.parts.clone(),

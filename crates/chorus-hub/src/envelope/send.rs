@@ -87,19 +87,28 @@ pub(super) async fn accept_send(
             DeliveryState::Queued
         }),
     };
-    if idempotency_key.is_none() && new_contact.is_none() {
+    let is_operator = principal.require_operator().is_ok();
+    if idempotency_key.is_none() && new_contact.is_none() && !is_operator {
         return Ok(AcceptedSend::New(
             Box::new(hub.store().append_entry(new_entry).await?),
             receiver,
         ));
     }
+    let principal = principal.clone();
     let (repeated_seq, mut entries) = hub
         .store()
         .write_entries(async move |txn| {
             if let Some((sender, receiver)) = new_contact {
                 contacts::insert_correspondent(&txn.tx, sender, receiver).await?;
             }
-            append_once(txn, &caller, idempotency_key.as_ref(), &new_entry).await
+            append_once(
+                txn,
+                &principal,
+                &caller,
+                idempotency_key.as_ref(),
+                &new_entry,
+            )
+            .await
         })
         .await?;
     match (repeated_seq, entries.pop()) {
@@ -109,27 +118,29 @@ pub(super) async fn accept_send(
     }
 }
 
-/// Appends the message unless the idempotency key was used for it before; then its sequence.
+/// Appends the message unless the idempotency key was used for it before; then its sequence. The message is the last entry of
+/// the request.
 async fn append_once(
     txn: &mut WriteTxn<'_>,
+    principal: &Principal,
     caller: &str,
     idempotency_key: Option<&IdempotencyKey>,
     new_entry: &NewLogEntry,
 ) -> Result<Option<LogSeq>> {
-    let Some(idempotency_key) = idempotency_key else {
-        txn.append_entry(new_entry.clone());
-        return Ok(None);
-    };
     let now = txn.now();
-    match idempotency::check_idempotency_key(&txn.tx, caller, idempotency_key, now).await? {
-        KeyUse::SameRequest(seq) => Ok(Some(seq)),
-        KeyUse::DifferentRequest => Err(ErrorCode::IdempotencyConflict.into()),
-        KeyUse::Unused => {
-            let (seq, _) = txn.append_entry(new_entry.clone());
-            idempotency::record_idempotency_key(&txn.tx, caller, idempotency_key, seq, now).await?;
-            Ok(None)
+    if let Some(key) = idempotency_key {
+        match idempotency::check_idempotency_key(&txn.tx, caller, key, now).await? {
+            KeyUse::SameRequest(seq) => return Ok(Some(seq)),
+            KeyUse::DifferentRequest => return Err(ErrorCode::IdempotencyConflict.into()),
+            KeyUse::Unused => {}
         }
     }
+    principal.record_operator_act(txn, "send_as", &new_entry.actor_name);
+    let (seq, _) = txn.append_entry(new_entry.clone());
+    if let Some(key) = idempotency_key {
+        idempotency::record_idempotency_key(&txn.tx, caller, key, seq, now).await?;
+    }
+    Ok(None)
 }
 
 /// The envelope's sender, if this principal may send as that agent.

@@ -272,6 +272,7 @@ mod tests {
                 .api_key
                 .as_ref()
                 .map(chorus_wire::secret::Secret::expose),
+            None,
         )
         .await
         .unwrap()

@@ -15,7 +15,7 @@ pub async fn create_invite(
     identity: &Identity,
     new: NewInvite,
 ) -> Result<InviteRecord> {
-    principal.require_operator()?;
+    let operator = principal.require_operator()?.clone();
     let code = random::new_secret("ci_");
     let code_hash = key_cache::hash_secret(code.expose());
     identity
@@ -33,6 +33,7 @@ pub async fn create_invite(
             };
             table::insert_invite(&txn.tx, &invite, &code_hash).await?;
             counters::write_setting(&txn.tx, INVITE_GATING, 1).await?;
+            operator.record_act(txn, "create_invite", &invite.id);
             Ok(InviteRecord {
                 code: Some(code.clone()),
                 ..invite
@@ -55,24 +56,28 @@ pub async fn revoke_invite(
     identity: &Identity,
     id: &str,
 ) -> Result<InviteRecord> {
-    principal.require_operator()?;
+    let operator = principal.require_operator()?.clone();
     let id = id.to_owned();
     identity
         .store
         .write(async move |txn| {
-            table::revoke_invite(&txn.tx, &id)
-                .await?
-                .ok_or_else(|| ErrorCode::NotFound.into())
+            let invite = table::revoke_invite(&txn.tx, &id).await?;
+            let invite = invite.ok_or(ErrorCode::NotFound)?;
+            operator.record_act(txn, "revoke_invite", &invite.id);
+            Ok(invite)
         })
         .await
 }
 
 /// Registration no longer requires an invite: the one way to undo R-36.
 pub async fn disable_invite_gating(principal: &Principal, identity: &Identity) -> Result<()> {
-    principal.require_operator()?;
+    let operator = principal.require_operator()?.clone();
     identity
         .store
-        .write(async |txn| Ok(counters::write_setting(&txn.tx, INVITE_GATING, 0).await?))
+        .write(async move |txn| {
+            operator.record_act(txn, "open_registration", "");
+            Ok(counters::write_setting(&txn.tx, INVITE_GATING, 0).await?)
+        })
         .await
 }
 

@@ -1,16 +1,18 @@
 //! The key cache: from a key to a principal and from a name to an agent, cached until a commit changes them.
 
 use super::agent_caller::{CallerKey, DAY_MICROS};
-use super::{AgentCaller, Identity, Principal};
+use super::operator_caller::OperatorKey;
+use super::{AgentCaller, Identity, OperatorCaller, Principal};
 use crate::Result;
 use crate::store::{
     Agent, CacheInvalidation, DbConnection, DbError, EndedKey, IdempotencyKey, Store, agent_keys,
     key_rotations, principals, session_tokens,
 };
 use chorus_wire::time::UnixMicros;
-use chorus_wire::{Error, ErrorCode, secret::Secret};
+use chorus_wire::{Error, ErrorCode};
 use quick_cache::{Weighter, sync::Cache};
 use sha2::{Digest, Sha256};
+use std::net::IpAddr;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
@@ -73,32 +75,23 @@ pub(crate) fn hash_secret(secret: &str) -> [u8; 32] {
 pub(crate) struct KeyCache {
     agents_by_key: Cache<[u8; 32], AgentCaller, AgentWeighter>,
     agents_by_name: Cache<String, Arc<Agent>, AgentWeighter>,
-    operator_hashes: Vec<[u8; 32]>,
+    operator_keys: Vec<OperatorKey>,
 }
 
 impl KeyCache {
-    pub fn new(operator_keys: &[Secret]) -> Self {
-        let operator_hashes = operator_keys
-            .iter()
-            .map(|key| hash_secret(key.expose()))
-            .collect();
+    pub fn new(operator_keys: Vec<OperatorKey>) -> Self {
         Self {
             agents_by_key: Cache::with_weighter(AGENTS_EXPECTED, AGENT_CACHE_BYTES, AgentWeighter),
             agents_by_name: Cache::with_weighter(AGENTS_EXPECTED, AGENT_CACHE_BYTES, AgentWeighter),
-            operator_hashes,
+            operator_keys,
         }
     }
 
     /// Compares with every operator key in constant time.
-    fn operator_fingerprint(&self, key_hash: &[u8; 32]) -> Option<u64> {
-        let is_known = self.operator_hashes.iter().fold(false, |found, other| {
-            found | bool::from(other.ct_eq(key_hash))
-        });
-        is_known.then(|| {
-            key_hash
-                .iter()
-                .take(8)
-                .fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+    fn find_operator_key(&self, key_hash: &[u8; 32]) -> Option<&OperatorKey> {
+        self.operator_keys.iter().fold(None, |found, known| {
+            let is_equal = bool::from(known.hash.ct_eq(key_hash));
+            if is_equal { Some(known) } else { found }
         })
     }
 
@@ -155,7 +148,7 @@ impl KeyCache {
 
     /// Whether a look-up of this key costs nothing.
     fn is_cached(&self, key_hash: &[u8; 32]) -> bool {
-        self.operator_fingerprint(key_hash).is_some() || self.agents_by_key.peek(key_hash).is_some()
+        self.find_operator_key(key_hash).is_some() || self.agents_by_key.peek(key_hash).is_some()
     }
 
     /// D-81: a hub that has not read the log for too long may have missed invalidations.
@@ -233,14 +226,22 @@ fn is_agent_key(key: &str) -> bool {
     key.starts_with("ca_") && key.len() == 35
 }
 
-/// Without a credential the principal is anonymous; an unknown one is an error (TRN-24).
-pub async fn authenticate(identity: &Identity, key: Option<&str>) -> Result<Principal> {
+/// Without a credential the principal is anonymous; an unknown one is an error (TRN-24). The address is that of the client.
+pub async fn authenticate(
+    identity: &Identity,
+    key: Option<&str>,
+    address: Option<IpAddr>,
+) -> Result<Principal> {
     let Some(key) = key else {
         return Ok(Principal::Anonymous);
     };
     let key_hash = hash_secret(key);
-    if let Some(fingerprint) = identity.key_cache().operator_fingerprint(&key_hash) {
-        return Ok(Principal::Operator(fingerprint));
+    if let Some(operator_key) = identity.key_cache().find_operator_key(&key_hash) {
+        return Ok(Principal::Operator(OperatorCaller {
+            fingerprint: operator_key.fingerprint(),
+            label: operator_key.label.clone(),
+            address,
+        }));
     }
     if !is_agent_key(key) {
         return Err(ErrorCode::Unauthorized.into());
@@ -278,15 +279,19 @@ pub async fn authenticate_replaced_key(
     request: &IdempotencyKey,
 ) -> Result<Principal> {
     let key_hash = hash_secret(key);
-    let request_key = request.key.clone();
+    let request = request.clone();
     let agent = identity
         .store
         .read(async move |tx| {
             let rotation = key_rotations::find_rotation_asked_by(tx, &key_hash).await?;
-            match rotation.filter(|rotation| rotation.request.key == request_key) {
-                Some(rotation) => Ok(principals::find_agent(tx, rotation.agent).await?),
-                None => Ok(None),
+            let Some(rotation) = rotation.filter(|known| known.request.key == request.key) else {
+                return Ok(None);
+            };
+            // Only the same request: a dead key must not be good for another registration.
+            if rotation.request.fingerprint != request.fingerprint {
+                return Err(ErrorCode::IdempotencyConflict.into());
             }
+            Ok(principals::find_agent(tx, rotation.agent).await?)
         })
         .await?
         .ok_or(ErrorCode::Unauthorized)?;
@@ -347,7 +352,7 @@ mod tests {
     //
     #[test]
     fn cached_agents_are_bounded_by_their_bytes() {
-        let cache = KeyCache::new(&[]);
+        let cache = KeyCache::new(Vec::new());
         let card_bytes = 8 * 1024;
         for number in 0..20_000_i64 {
             let mut key_hash = [0; 32];

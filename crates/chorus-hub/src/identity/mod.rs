@@ -5,6 +5,7 @@ mod contact;
 pub mod invites;
 mod key_cache;
 mod name_rules;
+mod operator_caller;
 mod presence;
 mod principal;
 pub mod rate_limit;
@@ -16,6 +17,8 @@ pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};
 pub use key_cache::{authenticate, authenticate_replaced_key, authenticate_session, needs_lookup};
 pub(crate) use name_rules::{is_reserved_name, name_skeleton};
+pub use operator_caller::OperatorCaller;
+pub(crate) use operator_caller::OperatorKey;
 pub(crate) use presence::{AgentPresence, PresenceAnnouncer};
 pub use principal::Principal;
 pub use session_token::create_session_token;
@@ -25,6 +28,7 @@ pub use crate::store::{Agent, IdempotencyKey};
 use crate::Result;
 use crate::clock::Clock;
 use crate::settings::HubOptions;
+use crate::start_error::StartError;
 use crate::store::Store;
 use chorus_wire::identity::AgentName;
 use rate_limit::{BudgetAuthority, RateBudgets};
@@ -50,13 +54,14 @@ pub(crate) struct IdentityState {
 }
 
 impl IdentityState {
-    pub fn new(options: &HubOptions) -> Self {
-        Self {
-            key_cache: Arc::new(KeyCache::new(&options.operator_keys)),
+    pub fn new(options: &HubOptions) -> std::result::Result<Self, StartError> {
+        let operator_keys = OperatorKey::parse_all(&options.operator_keys)?;
+        Ok(Self {
+            key_cache: Arc::new(KeyCache::new(operator_keys)),
             rate_budgets: Arc::new(RateBudgets::new(options.clock.clone())),
             presence: Arc::default(),
             contact_cache: Arc::default(),
-        }
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! The party on whose behalf a request acts.
 
-use super::AgentCaller;
+use super::{AgentCaller, OperatorCaller};
 use crate::Result;
-use crate::store::Agent;
+use crate::store::{Agent, WriteTxn};
 use chorus_wire::{Error, ErrorCode};
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ pub enum Principal {
     /// A client without a credential.
     Anonymous,
     Agent(AgentCaller),
-    /// The holder of an operator key; the fingerprint tells one key from another.
-    Operator(u64),
+    /// The holder of an operator key.
+    Operator(OperatorCaller),
 }
 
 impl Principal {
@@ -35,9 +35,9 @@ impl Principal {
     }
 
     /// Whether it is an operator; an agent's key is never one (R-06, failure 1).
-    pub fn require_operator(&self) -> Result<()> {
+    pub fn require_operator(&self) -> Result<&OperatorCaller> {
         match self {
-            Principal::Operator(_) => Ok(()),
+            Principal::Operator(operator) => Ok(operator),
             Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
             Principal::Agent(_) => Err(Error::new(
                 ErrorCode::Forbidden,
@@ -46,12 +46,20 @@ impl Principal {
         }
     }
 
+    /// Records an act of an operator in the transaction of the act; other principals leave other traces.
+    pub(crate) fn record_operator_act(&self, txn: &mut WriteTxn<'_>, act: &str, target: &str) {
+        match self {
+            Principal::Operator(operator) => operator.record_act(txn, act, target),
+            Principal::Agent(_) | Principal::Anonymous => {}
+        }
+    }
+
     /// The caller under which its idempotency keys are stored.
     pub(crate) fn idempotency_caller(&self) -> Result<String> {
         match self {
             Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
             Principal::Agent(agent) => Ok(format!("agent {}", agent.id)),
-            Principal::Operator(fingerprint) => Ok(format!("operator {fingerprint:016x}")),
+            Principal::Operator(operator) => Ok(format!("operator {:016x}", operator.fingerprint)),
         }
     }
 }

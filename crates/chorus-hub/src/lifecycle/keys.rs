@@ -190,7 +190,7 @@ pub(super) async fn record_attempt(
     new_hash: [u8; 32],
     request: Option<&IdempotencyKey>,
 ) -> Result<()> {
-    Ok(match request {
+    match request {
         Some(request) => {
             let rotation = PendingRotation {
                 agent: caller.id,
@@ -198,10 +198,11 @@ pub(super) async fn record_attempt(
                 new_hash,
                 request: request.clone(),
             };
-            key_rotations::record_rotation(&txn.tx, &rotation).await?
+            key_rotations::record_rotation(&txn.tx, &rotation).await?;
         }
         None => key_rotations::forget_rotation(&txn.tx, caller.id).await?,
-    })
+    }
+    Ok(())
 }
 
 /// What became of a registration's key that was replaced.

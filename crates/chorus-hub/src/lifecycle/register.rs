@@ -107,6 +107,7 @@ pub async fn register_agent(
                 "agent_self_registered",
                 &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
             );
+            caller.record_operator_act(txn, "register", &change.after.agent_id);
             Ok((change, invalidation))
         })
         .await;
@@ -148,6 +149,7 @@ pub async fn register_on_behalf(
                 "agent_registered",
                 &json!({"agent_id": &*change.after.agent_id, "updated": change.before.is_some()}),
             );
+            caller.record_operator_act(txn, "register", &change.after.agent_id);
             Ok((change, invalidation))
         })
         .await;

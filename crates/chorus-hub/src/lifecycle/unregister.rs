@@ -48,10 +48,17 @@ pub async fn unregister_agent(
         Principal::Agent(_) | Principal::Operator(_) | Principal::Anonymous => {}
     }
     let id = agent.id;
+    let caller = principal.clone();
     let host = hub.options().host_name.clone();
     let removed = hub
         .store()
-        .write(async move |txn| remove_agent(txn, id, &host).await)
+        .write(async move |txn| {
+            let removed = remove_agent(txn, id, &host).await?;
+            if let Some(removed) = &removed {
+                caller.record_operator_act(txn, "unregister", &removed.agent.agent_id);
+            }
+            Ok(removed)
+        })
         .await;
     let removed = hub.identity().key_cache().clear_if_uncertain(removed)?;
     let Some(removed) = removed else {

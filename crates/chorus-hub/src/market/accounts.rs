@@ -59,7 +59,7 @@ pub async fn issue_credits(
     owner: &str,
     issue: CreditIssue,
 ) -> Result<OwnerAccount> {
-    principal.require_operator()?;
+    let operator = principal.require_operator()?.clone();
     let name = owner.to_owned();
     hub.store()
         .write(async move |txn| {
@@ -84,6 +84,7 @@ pub async fn issue_credits(
                 note: issue.reason.as_deref(),
             };
             ledger::apply_posting(&txn.tx, &posting, txn.now()).await?;
+            operator.record_act(txn, "credit", &name);
             read_account(&txn.tx, owner, name.clone()).await
         })
         .await

@@ -81,6 +81,7 @@ async fn execute_transfer(
         )
     })?;
     txn.counter_deltas.market.volume += transfer.amount.to_hundredths();
+    principal.record_operator_act(txn, "transfer", &transfer.from_owner);
     let transfer_id = transfer.transfer_id.clone();
     let response = TransferReply {
         status: "completed".into(),

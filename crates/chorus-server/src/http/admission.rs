@@ -87,7 +87,7 @@ pub async fn admit_request(
     budget: &mut Option<RemainingBudget>,
 ) -> Result<AuthResult, Error> {
     let Some(rate_limiter) = &state.rate_limiter else {
-        return Ok(auth::authenticate_request(state, headers).await);
+        return Ok(auth::authenticate_request(state, headers, peer).await);
     };
     // Each guessed key costs a read of the store: an address that has used up its guesses is refused before the look-up.
     let needs_lookup = auth::needs_key_lookup(state, headers);
@@ -100,7 +100,7 @@ pub async fn admit_request(
         }
         allowed?;
     }
-    let auth = auth::authenticate_request(state, headers).await;
+    let auth = auth::authenticate_request(state, headers, peer).await;
     let caller = match &auth.outcome {
         Ok(principal) => rate_limiter.caller_of_principal(principal, peer),
         // A wrong key identifies no agent, so the request is charged to its address.

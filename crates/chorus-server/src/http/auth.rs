@@ -1,12 +1,13 @@
 //! Authenticates `Authorization: Bearer` once per request and gives handlers the `Principal` (TRN-24, invariant 3).
 
 use super::route_scopes::RequiredScope;
-use super::{api_error::ApiError, app_state::AppState, query::QueryParams};
+use super::{admission, api_error::ApiError, app_state::AppState, query::QueryParams};
 use axum::extract::FromRequestParts;
 use chorus_hub::identity::IdempotencyKey;
 use chorus_hub::{Principal, identity};
 use chorus_wire::{Error, ErrorCode};
 use http::{HeaderMap, header, request::Parts};
+use std::net::IpAddr;
 
 /// The outcome of authentication, with the scope that the route needs. The front stores it in the request's extensions;
 /// handlers take it from there.
@@ -60,9 +61,13 @@ pub fn needs_key_lookup(state: &AppState, headers: &HeaderMap) -> bool {
 }
 
 /// Resolves the key to its principal.
-pub async fn authenticate_request(state: &AppState, headers: &HeaderMap) -> AuthResult {
+pub async fn authenticate_request(
+    state: &AppState,
+    headers: &HeaderMap,
+    client: IpAddr,
+) -> AuthResult {
     let outcome = match parse_bearer(headers) {
-        Ok(key) => identity::authenticate(state.hub.identity(), key).await,
+        Ok(key) => identity::authenticate(state.hub.identity(), key, Some(client)).await,
         Err(error) => Err(error),
     };
     AuthResult {
@@ -77,7 +82,10 @@ impl FromRequestParts<AppState> for AuthResult {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         match parts.extensions.remove::<AuthResult>() {
             Some(auth) => Ok(auth),
-            None => Ok(authenticate_request(state, &parts.headers).await),
+            None => {
+                let client = admission::client_address(&parts.extensions);
+                Ok(authenticate_request(state, &parts.headers, client).await)
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ impl RateLimiter {
     pub fn caller_of_principal(&self, principal: &Principal, peer: IpAddr) -> CallerId {
         match principal {
             Principal::Agent(agent) => CallerId::Agent(agent.id),
-            Principal::Operator(key) => CallerId::Operator(*key),
+            Principal::Operator(operator) => CallerId::Operator(operator.fingerprint),
             Principal::Anonymous => self.caller_of_address(peer),
         }
     }

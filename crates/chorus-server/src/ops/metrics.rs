@@ -19,8 +19,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(get, path = "/metrics", tag = "ops", security((), ("operator_key" = [])),
     responses((status = 200, content_type = "text/plain", body = String, description = "The metrics.")))]
 async fn get_metrics(State(state): State<AppState>, parts: Parts) -> ApiResult {
-    if !is_private_address(admission::client_address(&parts.extensions)) {
-        let auth = auth::authenticate_request(&state, &parts.headers).await;
+    let client = admission::client_address(&parts.extensions);
+    if !is_private_address(client) {
+        let auth = auth::authenticate_request(&state, &parts.headers, client).await;
         match auth.outcome {
             Ok(Principal::Operator(_)) => {}
             Ok(Principal::Agent(_) | Principal::Anonymous) | Err(_) => {

@@ -34,6 +34,7 @@ const HUB: EdgeTable = &[
             "limits",
             "random",
             "settings",
+            "start_error",
             "store",
             "stream_end",
         ],
@@ -204,6 +205,10 @@ const WIRE: EdgeTable = &[
     ("sse", &["cursor", "limits"]),
     ("invite", &["contract", "limits", "time"]),
     ("agent_card", &["contract", "identity", "limits"]),
+    (
+        "agent_key",
+        &["contract", "limits", "secret", "string_enum", "time"],
+    ),
     ("envelope", &["contract", "identity", "limits"]),
     (
         "message",
@@ -259,6 +264,7 @@ const WIRE: EdgeTable = &[
         "schemas",
         &[
             "agent_card",
+            "agent_key",
             "channel",
             "contact",
             "contract",

@@ -308,7 +308,7 @@ async fn feed(
     filter: &str,
     number: usize,
 ) -> chorus_hub::delivery::StreamFeed {
-    let who = chorus_hub::identity::authenticate(hub.identity(), Some(&agent.key))
+    let who = chorus_hub::identity::authenticate(hub.identity(), Some(&agent.key), None)
         .await
         .unwrap();
     let opening = chorus_hub::frame::FrameStreamRequest {

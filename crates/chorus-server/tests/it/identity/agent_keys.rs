@@ -359,6 +359,19 @@ story!(
         rotate_once(&alice, "once", &json!({"overlap_s": 5}))
             .await
             .refused(409, "ERR_IDEMPOTENCY_CONFLICT");
+        // A dead key repeats its own request and registers nothing else.
+        let bob = hub.agent("bob").await;
+        let register = async |name: &str| {
+            let asked = bob
+                .request("POST", "/register")
+                .header("idempotency-key", "again");
+            Answer::of(asked.json(&registration(name))).await
+        };
+        register(&bob.id).await.data(200);
+        register("mallory@chorus")
+            .await
+            .refused(409, "ERR_IDEMPOTENCY_CONFLICT");
+        assert_eq!(hub.anonymous().get("/agents/mallory").await.status, 404);
     }
 );
 

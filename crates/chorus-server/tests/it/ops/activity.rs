@@ -60,6 +60,7 @@ story!(
                 "agent_self_registered",
                 "agent_self_registered",
                 "agent_registered",
+                "operator_act",
                 "agent_self_registered"
             ]
         );

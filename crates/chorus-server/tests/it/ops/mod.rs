@@ -2,5 +2,6 @@
 
 mod activity;
 mod backup;
+mod operator_acts;
 mod retention;
 mod shutdown;

@@ -82,7 +82,7 @@ pub struct ServeOptions {
         deserialize_with = "text_list"
     )]
     cors_origins: Vec<CorsOrigin>,
-    /// An operator key (repeatable; the variable separates them by commas)
+    /// An operator key of at least 20 characters, or label:KEY (repeatable; the variable separates them by commas)
     #[arg(
         long = "operator-key",
         value_name = "KEY",
