@@ -133,12 +133,13 @@ async fn create_channel(owner: &HubClient, name: &str) -> ChannelClient {
 async fn the_echo_agent_answers_every_delivery_also_after_restarts() {
     let mut hub = Hub::open().await;
     let (alice, _) = hub.agent("alice").await;
-    let (_, key) = hub.agent("echo").await;
+    let (echo, key) = hub.agent("echo").await;
     let file = hub.dir.path().join("echo.json");
     let credentials =
         serde_json::json!({"agent_id": "echo@chorus", "api_key": key, "hub_url": hub.url()});
     std::fs::write(&file, credentials.to_string()).unwrap();
-    let channel = create_channel(&alice, "ops").await;
+    let channel_id = alice.create_channel("ops", None, None).await.unwrap().id;
+    let channel = alice.channel(&channel_id);
     channel
         .add_member(
             &NewMember::Agent {
@@ -147,6 +148,11 @@ async fn the_echo_agent_answers_every_delivery_also_after_restarts() {
             },
             "all",
         )
+        .await
+        .unwrap();
+    // an agent of another owner joins by its own decision.
+    echo.channel(&channel_id)
+        .accept_invitation("echo")
         .await
         .unwrap();
     let mut stream = channel.open_stream(Some(Cursor::from_log_seq(0)));

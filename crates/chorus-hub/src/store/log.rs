@@ -389,3 +389,25 @@ pub(crate) async fn find_seq_before(
     }
     Ok(LogSeq(low - 1))
 }
+
+/// The entries after one sequence and up to another, in pages, so that no query is larger than a write group.
+pub(super) async fn list_entries_between(
+    tx: &DbConnection<'_>,
+    after_seq: LogSeq,
+    last_seq: LogSeq,
+) -> Result<Vec<LogEntry>, DbError> {
+    let mut entries: Vec<LogEntry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(after_seq, |entry| entry.seq);
+        if after >= last_seq {
+            return Ok(entries);
+        }
+        let limit =
+            (last_seq.distance_from(after) as usize).min(crate::limits::WRITE_GROUP_REQUESTS);
+        let page = list_all_after(tx, after, limit).await?;
+        if page.is_empty() {
+            return Ok(entries);
+        }
+        entries.extend(page);
+    }
+}

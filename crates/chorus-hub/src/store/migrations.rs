@@ -15,7 +15,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (9, include_str!("migrations/0009_owned.sql")),
     (10, include_str!("migrations/0010_keys.sql")),
     (11, include_str!("migrations/0011_contact.sql")),
-    (14, include_str!("migrations/0014_outbox_owner.sql")),
+    (12, include_str!("migrations/0012_outbox_owner.sql")),
 ];
 
 /// Runs the missing migrations. The database of a newer hub is refused, because this hub would misread it.

@@ -454,7 +454,7 @@ impl StoreWriter {
                 in_order: true,
             });
         }
-        let peer_entries = list_entries_between(&tx, self.published_seq, previous_seq).await;
+        let peer_entries = log::list_entries_between(&tx, self.published_seq, previous_seq).await;
         if let Err(error) = &peer_entries {
             tracing::warn!(%error, "reading the entries that peers wrote before the group failed");
             self.publisher.resync_streams();
@@ -464,27 +464,6 @@ impl StoreWriter {
             peer_entries: peer_entries.unwrap_or_default(),
             entries,
         })
-    }
-}
-
-/// The entries after one sequence and up to another, in pages, so that no query is larger than a write group.
-async fn list_entries_between(
-    tx: &DbConnection<'_>,
-    after_seq: LogSeq,
-    last_seq: LogSeq,
-) -> std::result::Result<Vec<LogEntry>, DbError> {
-    let mut entries: Vec<LogEntry> = Vec::new();
-    loop {
-        let after = entries.last().map_or(after_seq, |entry| entry.seq);
-        if after >= last_seq {
-            return Ok(entries);
-        }
-        let limit = (last_seq.distance_from(after) as usize).min(limits::WRITE_GROUP_REQUESTS);
-        let page = log::list_all_after(tx, after, limit).await?;
-        if page.is_empty() {
-            return Ok(entries);
-        }
-        entries.extend(page);
     }
 }
 

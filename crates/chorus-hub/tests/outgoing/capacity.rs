@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-const NEIGHBOUR: DeliveryOwner = DeliveryOwner::new(2);
+const NEIGHBOUR: DeliveryOwner = DeliveryOwner::numbered(2);
 
 fn spawn_post(
     client: &OutgoingClient,
@@ -80,7 +80,7 @@ async fn the_names_of_one_address_share_its_slots() {
     let slow_posts: Vec<_> = (0..6)
         .map(|n| {
             let url = format!("http://name-{n}.test:{port}/");
-            spawn_post(&client, DeliveryOwner::new(10 + n), url)
+            spawn_post(&client, DeliveryOwner::numbered(10 + n), url)
         })
         .collect();
     tarpit.wait_for_requests(2).await;
@@ -117,7 +117,7 @@ async fn every_address_of_a_name_is_counted() {
     let slow_posts: Vec<_> = (0..6)
         .map(|n| {
             let url = format!("http://name-{n}.test:{port}/");
-            spawn_post(&client, DeliveryOwner::new(10 + n), url)
+            spawn_post(&client, DeliveryOwner::numbered(10 + n), url)
         })
         .collect();
     tarpit.wait_for_requests(2).await;

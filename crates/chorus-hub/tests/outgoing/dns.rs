@@ -145,7 +145,7 @@ async fn names_that_are_never_answered_do_not_delay_the_names_of_other_owners() 
     // F3: four owners with far more dead names than there are look-ups at once.
     for n in 0..400 {
         let client = client.clone();
-        let owner = DeliveryOwner::new(10 + n % 4);
+        let owner = DeliveryOwner::numbered(10 + n % 4);
         posts.push(tokio::spawn(async move {
             let url = format!("http://dead-{n}.example/");
             client.post(owner, &url, &[], "{}".into()).await.map(drop)

@@ -21,7 +21,7 @@ use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError, 
 use std::time::Duration;
 
 /// The owner of receivers where it does not matter whose they are.
-const OWNER: DeliveryOwner = DeliveryOwner::new(1);
+const OWNER: DeliveryOwner = DeliveryOwner::numbered(1);
 
 /// Reaches loopback, with a deadline short enough for a test that waits for it.
 fn short_deadline_policy() -> OutgoingPolicy {

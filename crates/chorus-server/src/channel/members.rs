@@ -83,7 +83,7 @@ async fn remove_channel_member(
 ///
 /// For the invited agent. From now on messages are delivered to it. A repetition changes nothing.
 #[utoipa::path(post, path = "/channels/{id}/members/{name}/accept", tag = "channel",
-    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the agent in the channel")), security(("agent_key" = [])),
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the agent in the channel")), security(("agent_key" = ["channels"])),
     responses((status = 200, body = SuccessReply<ChannelMember>, description = "The member, which has joined."),
         (status = 403, description = "An operator cannot accept for an agent."),
         (status = 404, description = "There is no such channel or invitation for this key.")))]

@@ -22,7 +22,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// List the names that I block
 ///
 /// Agents, and hosts as `@host`.
-#[utoipa::path(get, path = "/agent/blocks", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/agent/blocks", tag = "envelope", security(("agent_key" = ["read"])),
     responses((status = 200, body = SuccessReply<Vec<BlockedName>>, description = "The names, in their order."),
         (status = 403, description = "The key is an operator's.")))]
 async fn list_blocks(
@@ -37,7 +37,7 @@ async fn list_blocks(
 ///
 /// Its messages, invitations, jobs and frames are refused with `ERR_BLOCKED`. `@host` blocks every agent under that host. A
 /// repetition changes nothing.
-#[utoipa::path(put, path = "/agent/blocks/{name}", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(put, path = "/agent/blocks/{name}", tag = "envelope", security(("agent_key" = ["admin"])),
     params(("name" = String, Path, description = "Any name of an agent, or `@` and a host")),
     responses((status = 200, body = SuccessReply<BlockedName>, description = "It is blocked."),
         (status = 403, description = "The key is an operator's."),
@@ -55,7 +55,7 @@ async fn put_block(
 /// End a block
 ///
 /// Without a block of that name it has no effect.
-#[utoipa::path(delete, path = "/agent/blocks/{name}", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(delete, path = "/agent/blocks/{name}", tag = "envelope", security(("agent_key" = ["admin"])),
     params(("name" = String, Path, description = "Any name of an agent, or `@` and a host")),
     responses((status = 200, body = SuccessReply<NameRemoved>, description = "It is not blocked."),
         (status = 403, description = "The key is an operator's.")))]
@@ -72,7 +72,7 @@ async fn delete_block(
 /// List the contacts that I added
 ///
 /// Further contacts are the agents that I have written to, and those with which I share an owner, an organisation or a channel.
-#[utoipa::path(get, path = "/agent/contacts", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/agent/contacts", tag = "envelope", security(("agent_key" = ["read"])),
     responses((status = 200, body = SuccessReply<Vec<AgentContact>>, description = "The contacts, in the order of their names."),
         (status = 403, description = "The key is an operator's.")))]
 async fn list_contacts(
@@ -86,7 +86,7 @@ async fn list_contacts(
 /// Add a contact
 ///
 /// A contact may write to me although my `accept_from` is `contacts`. A repetition changes nothing.
-#[utoipa::path(put, path = "/agent/contacts/{name}", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(put, path = "/agent/contacts/{name}", tag = "envelope", security(("agent_key" = ["admin"])),
     params(("name" = String, Path, description = "Any name of an agent")),
     responses((status = 200, body = SuccessReply<AgentContact>, description = "It is a contact."),
         (status = 403, description = "The key is an operator's."),
@@ -104,7 +104,7 @@ async fn put_contact(
 /// Remove a contact
 ///
 /// Without such a contact it has no effect.
-#[utoipa::path(delete, path = "/agent/contacts/{name}", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(delete, path = "/agent/contacts/{name}", tag = "envelope", security(("agent_key" = ["admin"])),
     params(("name" = String, Path, description = "Any name of an agent")),
     responses((status = 200, body = SuccessReply<NameRemoved>, description = "It is not among the added contacts."),
         (status = 403, description = "The key is an operator's.")))]
@@ -120,7 +120,7 @@ async fn delete_contact(
 /// Get my settings
 ///
 /// From whom the agent takes messages, invitations, jobs and frames.
-#[utoipa::path(get, path = "/agent/settings", tag = "envelope", security(("agent_key" = [])),
+#[utoipa::path(get, path = "/agent/settings", tag = "envelope", security(("agent_key" = ["read"])),
     responses((status = 200, body = SuccessReply<AgentSettings>, description = "The settings."),
         (status = 403, description = "The key is an operator's.")))]
 async fn get_settings(
@@ -134,7 +134,7 @@ async fn get_settings(
 /// Change my settings
 ///
 /// `accept_from` says from whom the agent takes messages, invitations, jobs and frames.
-#[utoipa::path(patch, path = "/agent/settings", tag = "envelope", security(("agent_key" = [])), request_body = chorus_wire::contact::SettingsChange,
+#[utoipa::path(patch, path = "/agent/settings", tag = "envelope", security(("agent_key" = ["admin"])), request_body = chorus_wire::contact::SettingsChange,
     responses((status = 200, body = SuccessReply<AgentSettings>, description = "The changed settings."),
         (status = 403, description = "The key is an operator's.")))]
 async fn update_settings(

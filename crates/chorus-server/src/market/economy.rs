@@ -16,7 +16,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Get the totals of the market
 ///
 /// The credits issued, held and paid, and the number of jobs by state.
-#[utoipa::path(get, path = "/economy", tag = "market", security((), ("agent_key" = []), ("operator_key" = [])), responses((status = 200, body = EconomyReport, description = "The totals.")))]
+#[utoipa::path(get, path = "/economy", tag = "market", security((), ("agent_key" = ["any"]), ("operator_key" = [])), responses((status = 200, body = EconomyReport, description = "The totals.")))]
 async fn get_economy(State(state): State<AppState>, _access: DirectoryAccess) -> ApiResult {
     reply::bare_json(
         StatusCode::OK,

@@ -40,7 +40,9 @@ fn shorten_schema(full: &Value) -> JsonObject {
         Value::Array(kinds) => kinds.first().cloned().unwrap_or_default(),
         // Any value: models send an object, and some vendors need a type.
         Value::Null => json!("object"),
-        kind => kind.clone(),
+        kind @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+            kind.clone()
+        }
     };
     published.insert("type".into(), kind);
     if let Some(texts) = full.get("enum") {

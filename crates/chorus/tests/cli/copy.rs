@@ -48,7 +48,14 @@ async fn a_hub_moves_from_sqlite_to_postgresql_with_all_its_data() {
     );
     let hub = Hub::start(
         folder.path(),
-        &["--data-dir", "new", "--database", &database.url],
+        &[
+            "--data-dir",
+            "new",
+            "--database",
+            &database.url,
+            "--seal-key-file",
+            "old/seal.key",
+        ],
     );
     let bob = HubClient::new(&hub.url, Some(Secret::new(&key))).unwrap();
     assert_eq!(

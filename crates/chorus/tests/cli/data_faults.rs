@@ -266,8 +266,6 @@ async fn a_hub_whose_machine_vanished_can_be_replaced_soon() {
             waited < Duration::from_secs(60),
             "no successor after {waited:?}"
         );
-        // As a supervisor does.
-        std::thread::sleep(Duration::from_secs(1));
     }
 }
 

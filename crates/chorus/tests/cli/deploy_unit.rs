@@ -122,7 +122,7 @@ fn read_sources(folder: &Path, into: &mut String) {
 #[test]
 fn every_documented_metric_exists() {
     let mut text = String::new();
-    for name in ["chorus-hub", "chorus-server"] {
+    for name in ["chorus", "chorus-hub", "chorus-server"] {
         read_sources(&root().join("crates").join(name).join("src"), &mut text);
     }
     let is_defined = |name: &String| {

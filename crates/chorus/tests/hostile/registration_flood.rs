@@ -58,7 +58,7 @@ fn a_closed_hub_compiles_nothing_for_strangers() {
     let body = hostile_registration();
     let attack = RunningAttack::start(4, move |_| {
         let (status, answer) = client.request("POST", "/register", None, &body);
-        let code = &answer["error_code"];
+        let code = &answer["error"]["code"];
         assert_eq!(
             (status, code),
             (403, &json!("ERR_INVITE_REQUIRED")),

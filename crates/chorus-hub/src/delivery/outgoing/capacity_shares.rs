@@ -1,7 +1,7 @@
 //! Shares of a capacity: each owner or network may use a part of it, so that none uses up the
 //! capacity of others.
 
-use crate::store::{OwnerId, RowId};
+use crate::store::OwnerId;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,17 +11,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Whose capacity a post uses: the owner of the receiver. A channel member with a connection string
 /// counts for the owner of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DeliveryOwner(i64);
+pub struct DeliveryOwner(OwnerId);
 
 impl DeliveryOwner {
-    pub const fn new(owner_id: i64) -> Self {
-        Self(owner_id)
+    /// For callers that have no owner of a database, such as tests of the client alone.
+    pub const fn numbered(number: i64) -> Self {
+        Self(OwnerId(number))
     }
 }
 
 impl From<OwnerId> for DeliveryOwner {
     fn from(owner: OwnerId) -> Self {
-        Self(owner.to_number())
+        Self(owner)
     }
 }
 

@@ -259,26 +259,6 @@ story!(
     }
 );
 
-story!(a_new_key_leaves_the_connection_string_alone, |hub| async {
-    // two secrets for two purposes: rotating one does not cut the other
-    let bob = hub.agent("bob").await;
-    let path = connected(&hub, &bob).await;
-    let data = bob
-        .post("/register", &crate::support::actors::registration(&bob.id))
-        .await
-        .data(200);
-    acknowledged(
-        &hub.anonymous()
-            .post(&path, &delivery("c", "1", "still here"))
-            .await,
-    );
-    let bob = bob.with_rotated_key(data["api_key"].as_str().unwrap());
-    assert_eq!(
-        contents(&mut bob.inbox_after("0").await, 1).await,
-        ["still here"]
-    );
-});
-
 story!(only_an_agent_gets_a_connection_string, |hub| async {
     hub.anonymous()
         .post("/agent/connection", &json!({}))

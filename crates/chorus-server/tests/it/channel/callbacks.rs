@@ -446,6 +446,7 @@ story!(
         for owner in ["alice", "carol"] {
             let room = OwnedChannel::create(&hub, owner).await;
             room.add_agent(&bob).await;
+            inbox.next("channel_invite").await;
             room.post_message("@bob hello").await;
             let delivery = inbox.next("channel").await.data;
             callbacks.push(delivery["callback"].as_str().unwrap().to_owned());

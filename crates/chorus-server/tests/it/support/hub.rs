@@ -166,6 +166,17 @@ impl Hub {
         self.open().await;
     }
 
+    /// Starts the hub again with another seal key, after its operator gave up the one before.
+    pub async fn restart_with_seal_key(&mut self, key: &str) {
+        self.stop().await;
+        let data_dir = self.dir.path().to_owned();
+        chorus_hub::ops::forget_seal_key(&data_dir, None)
+            .await
+            .expect("the hub is stopped");
+        std::fs::write(data_dir.join("seal.key"), key).unwrap();
+        self.open().await;
+    }
+
     /// A second hub on the same settings, or its refusal.
     pub async fn start_second(&self) -> Result<RunningServer, String> {
         start_server(self.settings.clone())
