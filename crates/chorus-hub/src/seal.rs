@@ -21,8 +21,8 @@ const NONCE_BYTES: usize = 24;
 const BUS_KEY_INFO: &[u8] = b"chorus bus messages 1";
 
 /// What an operator can do about a key that is missing or wrong.
-const RESTORE_KEY_ADVICE: &str = "put the key back, from a backup if need be; if it is lost, run `chorus admin forget-seal-key` \
-     and add the channel members again that have connection strings";
+const RESTORE_KEY_ADVICE: &str = "put the key back (`seal.key` of the data directory, or the file of --seal-key-file), from a \
+     backup if need be; if it is lost, run `chorus admin forget-seal-key` and add the channel members again that have connection strings";
 
 /// What the database says about its sealed secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
