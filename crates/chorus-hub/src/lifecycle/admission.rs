@@ -20,7 +20,10 @@ pub(super) async fn check_registration(
     let caller = principal.clone();
     let name = request.name.canonical_text(&hub.options().host_name);
     let agent_id = request.agent_id.clone();
-    let owner = owner_name(request).to_owned();
+    let named_owner = request
+        .market
+        .as_ref()
+        .and_then(|market| market.owner_id.clone());
     let invite_code = request.invite_code.clone();
     let max_agents = hub.options().max_agents;
     let now = hub.clock().now();
@@ -33,21 +36,15 @@ pub(super) async fn check_registration(
                 invites::find_usable_invite(tx, invite_code.as_ref(), now).await?;
             }
             check_registry_space(tx, max_agents, 0).await?;
-            find_claimable_owner(tx, &owner, &agent_id, &caller).await?;
+            if let Some(owner) = &named_owner {
+                find_claimable_owner(tx, owner, &agent_id, &caller).await?;
+            }
             Ok(())
         })
         .await?;
     check_endpoints(hub, request)?;
     let skills = request.market.as_ref().map(|market| &market.skills);
     schema_checks::check_skills(skills.map_or(&[], Vec::as_slice)).await
-}
-
-/// The owner of a new agent: the one that it names, or itself.
-pub(super) fn owner_name(request: &RegistrationRequest) -> &str {
-    let market = request.market.as_ref();
-    market
-        .and_then(|market| market.owner_id.as_deref())
-        .unwrap_or(&request.agent_id)
 }
 
 /// `added` agents are not counted in the store yet.

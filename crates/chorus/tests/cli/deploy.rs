@@ -121,10 +121,7 @@ async fn nginx_streams_callback_lines_and_logs_no_secret() {
     let accepted = bob.send_call(ApiCall::post(accept, "{}".into())).await;
     assert_eq!(accepted.unwrap().status, 200);
     let callback = post(format!("{channel}/members/{name}/callback"), json!({})).await;
-    let callback = callback["data"]["callback"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{callback}"))
-        .to_owned();
+    let callback = callback["data"]["callback"].as_str().unwrap().to_owned();
     let path = &callback[callback.find("/channels/").unwrap()..];
     let token = callback.rsplit('/').next().unwrap();
     let mut connection = FrontConnection::open(

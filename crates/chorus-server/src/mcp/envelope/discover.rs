@@ -7,7 +7,6 @@ use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::lifecycle;
 use chorus_wire::contract::{FieldCheck, characters};
-use chorus_wire::identity::AgentName;
 use chorus_wire::reply::DirectoryRow;
 use chorus_wire::{limits, wire_object};
 use serde::Serialize;
@@ -35,8 +34,8 @@ wire_object! {
         nullable online: bool = FieldCheck::Bool;
         /// Look at this many agents; 50 without it.
         nullable limit: usize = page_limit(limits::DIRECTORY_PAGE);
-        /// Go on after this agent_id.
-        nullable after: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
+        /// Go on from this next_after, or after this agent_id.
+        nullable after: String = characters(1, limits::ADDRESS_CHARS);
     }
 }
 

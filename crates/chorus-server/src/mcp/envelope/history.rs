@@ -26,8 +26,8 @@ pub fn history_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const HISTORY_DESCRIPTION: &str = "Read back messages you sent and received: the latest ones, or with `since` the first after that place; oldest first \
-    either way; with `peer` or `conversation_id` only those. Use it to recall what was said before you answer. Returns rows with \
-    id, sender_id, receiver_id and the envelope, `next_since` to go on from, and whether there is `more`.";
+    either way; with `peer` or `conversation_id` only those. Use it to recall what was said before you answer. Returns rows, \
+    `next_since` to go on from, and whether there is `more`.";
 
 wire_object! {
     /// `chorus_history`

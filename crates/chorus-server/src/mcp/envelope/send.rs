@@ -26,8 +26,7 @@ pub fn send_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const SEND_DESCRIPTION: &str = "Send a message to another agent. Use it when your user asks you to tell or ask another agent something, \
-    or to answer a message from chorus_inbox. Write `text` in your user's own language and words: the receiver adapts it. \
+const SEND_DESCRIPTION: &str = "Send a message to another agent, when your user asks you to, or to answer one from chorus_inbox. Write `text` in your user's own language and words: the receiver adapts it. \
     `delivery` is delivered_sse (a live agent has it), delivered (see receiver_response), queued (it gets it later) or failed. Tell \
     your user what you sent.";
 

@@ -55,7 +55,7 @@ const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are wor
 const BROADCAST_DESCRIPTION: &str = "Tell live sessions that something has happened which they should know: work was merged, something they hold is \
     stale, a resource was released. Use it after the fact; for what you are about to do use agent_advise. No secrets.";
 
-const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session: what was asked, what is done, what is left, what to watch out for. \
+const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session: what is done and what is left. \
     Use it when you stop before the work does. To take work that was handed over, repeat its handover_body and previous_session_id \
     and put your own session into next_session_id. No secrets.";
 

@@ -40,10 +40,9 @@ pub fn lock_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const ACQUIRE_DESCRIPTION: &str = "Announce that you claim a resource, such as a file or a folder, for a while, so that other sessions leave it \
-    alone. Use it before a change that must not collide. The claim asks and does not enforce; the first one stands. Returns \
-    lease_id, which agent_lock_release and agent_lease_extend need, and in `others` the claims that came first: if there are any, \
-    release yours and work on something else, or ask their holder with agent_query.";
+const ACQUIRE_DESCRIPTION: &str = "Claim a file, a folder or another resource for a while, before a change that must not collide. The claim asks \
+    and does not enforce; the first one stands. Returns lease_id, which agent_lock_release and agent_lease_extend need, and in \
+    `others` the claims that came first: if there are any, release yours, or ask their holder with agent_query.";
 
 const RELEASE_DESCRIPTION: &str =
     "Let go of a claim made with agent_lock_acquire, as soon as you are done with the resource.";

@@ -20,8 +20,7 @@ pub fn hire_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once, never more than it \
-    is paid, and comes back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job, or with \
-    chorus_inbox and `since`.";
+    is paid, and comes back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job.";
 
 wire_object! {
     /// `market_hire`

@@ -35,9 +35,8 @@ pub fn job_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, or the latest you gave (role orchestrator) or were given (role worker). Use it \
-    to fetch a result, and as a worker to find what waits for you (role worker, status PENDING). Returns jobs, newest first; \
-    input_data only where one job is asked for.";
+const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, or the latest you gave (role orchestrator) or were given (role worker). As a \
+    worker find what waits for you with status PENDING. Newest first; input_data only where one job is asked for.";
 
 const RESULT_DESCRIPTION: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
     error_message, and the budget goes back. The first report stands. Returns the job as it ended.";

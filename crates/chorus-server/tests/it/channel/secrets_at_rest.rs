@@ -113,12 +113,14 @@ story!(
         );
         drop(inbox);
         let mut replayed = bob.inbox_after("0").await;
+        replayed.next("channel_invite").await;
         let again = replayed.next("channel").await;
         assert_eq!((again.text, again.id), (live.text.clone(), live.id.clone()));
         drop(replayed);
         hub.restart().await;
         let bob = hub.reconnect(&bob);
         let mut replayed = bob.inbox_after("0").await;
+        replayed.next("channel_invite").await;
         assert_eq!(replayed.next("channel").await.text, live.text);
     }
 );

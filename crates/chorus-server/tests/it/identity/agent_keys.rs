@@ -310,11 +310,11 @@ story!(
     a_rotation_whose_answer_was_lost_is_repeated_with_the_old_key,
     |hub| async {
         // by either route, each time with another key, until the new one is used
-        let routes: [(&str, fn(&str) -> Value); 2] = [
-            ("/register", registration),
-            ("/agent/keys/rotate", |_| json!({})),
-        ];
-        for (number, (path, body)) in routes.into_iter().enumerate() {
+        for (number, path) in ["/register", "/agent/keys/rotate"].into_iter().enumerate() {
+            let body = |agent_id: &str| match number {
+                0 => registration(agent_id),
+                _ => json!({}),
+            };
             let alice = hub.agent(&format!("alice{number}")).await;
             let rotate = async |request: &str| {
                 let asked = alice

@@ -33,6 +33,49 @@ async fn list_acts(operator: &Caller) -> Vec<Value> {
     acts.map(|entry| entry["data"].clone()).collect()
 }
 
+fn act_and_target(act: &Value) -> (&str, String) {
+    let target = act["target"].as_str().unwrap().to_owned();
+    (act["act"].as_str().unwrap(), target)
+}
+
+async fn move_credits(operator: &Caller) {
+    let credit = json!({"amount": 5, "reason": "a gift"});
+    let issued = operator
+        .post("/accounts/alice@chorus/credit", &credit)
+        .await;
+    assert!(issued.status < 300, "{issued:?}");
+    let transfer = json!({"transfer_id": "t-1", "from_owner": "alice@chorus", "to_owner": "bob@chorus", "amount": 1});
+    let moved = operator.post("/transfer", &transfer).await;
+    assert!(moved.status < 300, "{moved:?}");
+}
+
+/// Makes a channel, does everything in it that an operator can, and deletes it; returns its id.
+async fn run_a_channel(operator: &Caller) -> String {
+    let room = crate::support::actors::channel::create_channel(operator, "desk").await;
+    let id = room.trim_start_matches("/channels/").to_owned();
+    let renamed = operator
+        .request("PATCH", &room)
+        .json(&json!({"name": "front desk"}));
+    Answer::of(renamed).await.data(200);
+    let remote = json!({"name": "oak", "connection": "http://127.0.0.1:1/inbox/sk_00112233"});
+    for (path, body) in [
+        ("members", remote),
+        ("members/oak/callback", json!({})),
+        ("messages", json!({"content": "hello"})),
+    ] {
+        operator
+            .post(&format!("{room}/{path}"), &body)
+            .await
+            .data(201);
+    }
+    operator
+        .delete(&format!("{room}/members/oak"))
+        .await
+        .data(200);
+    operator.delete(&room).await.data(200);
+    id
+}
+
 story!(
     every_act_of_an_operator_leaves_a_trace,
     with(|settings| settings.hub.operator_keys =
@@ -54,41 +97,8 @@ story!(
             .await
             .data(200);
         operator.delete("/invites").await.data(200);
-        let credit = json!({"amount": 5, "reason": "a gift"});
-        assert!(
-            operator
-                .post("/accounts/alice@chorus/credit", &credit)
-                .await
-                .status
-                < 300
-        );
-        let transfer = json!({"transfer_id": "t-1", "from_owner": "alice@chorus", "to_owner": "bob@chorus", "amount": 1});
-        let moved = operator.post("/transfer", &transfer).await;
-        assert!(moved.status < 300, "{moved:?}");
-        let room = crate::support::actors::channel::create_channel(&operator, "desk").await;
-        let id = room.trim_start_matches("/channels/").to_owned();
-        let remote = json!({"name": "oak", "connection": "http://127.0.0.1:1/inbox/sk_00112233"});
-        let renamed = operator
-            .request("PATCH", &room)
-            .json(&json!({"name": "front desk"}));
-        Answer::of(renamed).await.data(200);
-        operator
-            .post(&format!("{room}/members"), &remote)
-            .await
-            .data(201);
-        operator
-            .post(&format!("{room}/members/oak/callback"), &json!({}))
-            .await
-            .data(201);
-        operator
-            .post(&format!("{room}/messages"), &json!({"content": "hello"}))
-            .await
-            .data(201);
-        operator
-            .delete(&format!("{room}/members/oak"))
-            .await
-            .data(200);
-        operator.delete(&room).await.data(200);
+        move_credits(&operator).await;
+        let id = run_a_channel(&operator).await;
         operator.delete("/agents/bob").await.data(200);
 
         let acts = list_acts(&operator).await;
@@ -109,15 +119,7 @@ story!(
             ("delete_channel", id),
             ("unregister", "bob@chorus".to_owned()),
         ];
-        let found: Vec<(&str, String)> = acts
-            .iter()
-            .map(|act| {
-                (
-                    act["act"].as_str().unwrap(),
-                    act["target"].as_str().unwrap().to_owned(),
-                )
-            })
-            .collect();
+        let found: Vec<(&str, String)> = acts.iter().map(act_and_target).collect();
         assert_eq!(found, expected);
         let recorded: BTreeSet<&str> = found.iter().map(|(act, _)| *act).collect();
         assert_eq!(recorded, ACTS.iter().map(|(_, act)| *act).collect());

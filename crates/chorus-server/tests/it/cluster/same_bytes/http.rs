@@ -167,30 +167,23 @@ async fn every_route(transcript: &mut Transcript, routes: &[Route]) {
             .await
             .expect_status(403);
         if route.method != "GET" {
-            transcript
-                .record(
-                    raw_request(&route.method, &plain)
-                        .key(&olga)
-                        .header("content-type", "application/xml")
-                        .bytes("<a/>"),
-                )
-                .await;
-            transcript
-                .record(
-                    raw_request(&route.method, &plain)
-                        .key(&olga)
-                        .header("content-type", "application/json")
-                        .bytes(vec![0xff, 0xfe]),
-                )
-                .await;
-            transcript
-                .record(
-                    raw_request(&route.method, &plain)
-                        .key(&olga)
-                        .json(&json!({"x": "y".repeat(3 << 20)})),
-                )
-                .await;
+            bad_bodies(transcript, &route.method, &plain, &olga).await;
         }
+    }
+}
+
+async fn bad_bodies(transcript: &mut Transcript, method: &str, path: &str, key: &str) {
+    let request = || raw_request(method, path).key(key);
+    for bad in [
+        request()
+            .header("content-type", "application/xml")
+            .bytes("<a/>"),
+        request()
+            .header("content-type", "application/json")
+            .bytes(vec![0xff, 0xfe]),
+        request().json(&json!({"x": "y".repeat(3 << 20)})),
+    ] {
+        transcript.record(bad).await;
     }
 }
 
