@@ -207,6 +207,22 @@ fn complete_operation(path: &str, operation: &mut Value, shared: &mut Map<String
         }
         headers::refer_to_shared_parameters(path, parameters);
     }
+    publish_scope(operation);
+}
+
+/// Moves the scope that a route asks of an agent's key from its security into a field of its own: linters and generators
+/// know scopes of OAuth only.
+fn publish_scope(operation: &mut Value) {
+    let mut scope = None;
+    for alternative in operation["security"].as_array_mut().into_iter().flatten() {
+        if let Some(scopes) = alternative.get_mut("agent_key") {
+            scope = scopes.get(0).cloned().or(scope);
+            *scopes = json!([]);
+        }
+    }
+    if let Some(scope) = scope {
+        operation["x-key-scope"] = scope;
+    }
 }
 
 /// Describes the events of a stream at its media type. A route that answers JSON or a stream has only JSON as content,

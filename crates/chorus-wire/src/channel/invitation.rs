@@ -20,6 +20,7 @@ string_enum! {
 /// The event `channel_invite` on the inbox of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChannelInvite {
+    #[schema(inline)]
     pub channel: InvitingChannel,
     /// The agent's name in the channel; it accepts and declines under it.
     pub name: MemberName,

@@ -228,6 +228,9 @@ async fn a_hub_whose_machine_vanished_can_be_replaced_soon() {
     let Some(servers) = Servers::start_on(&network) else {
         return;
     };
+    let seal_key = servers.folder.path().join("shared-seal.key");
+    std::fs::write(&seal_key, "7".repeat(64)).unwrap();
+    let seal_key = seal_key.display().to_string();
     let machine = |name: &str| {
         let node = network.node(name);
         let wires = [Net::Clients, Net::Database].map(|net| network.wire(&node, net));
@@ -243,6 +246,8 @@ async fn a_hub_whose_machine_vanished_can_be_replaced_soon() {
             &listen,
             "--database",
             &database,
+            "--seal-key-file",
+            &seal_key,
         ];
         let command = Hub::command(servers.folder.path(), &options);
         (node, command, wires)

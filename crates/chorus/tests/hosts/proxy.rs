@@ -30,6 +30,10 @@ fn forward(request: &Request, client: &mut TcpStream, hub: &str, key: &str) {
             "host" if request.header("host") == Some(&own_address) => {
                 head.push(format!("Host: {hub}"))
             }
+            // A page of the proxy is one of the hub; another port is another origin.
+            "origin" if request.header("origin") == Some(&format!("http://{own_address}")) => {
+                head.push(format!("Origin: http://{hub}"));
+            }
             _ => head.push(line.clone()),
         }
     }
