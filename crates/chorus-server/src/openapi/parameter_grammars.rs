@@ -19,10 +19,13 @@ pub fn add_grammar(path: &str, parameter: &mut Value) {
         | "instrument"
         | "session"
         | "tool" => value_schema(&IDENT_CHECK, SchemaRefs::Inline),
-        "after" if matches!(path, "/agents" | "/discover") => value_schema(
-            &FieldCheck::Grammar(&AgentName::GRAMMAR),
-            SchemaRefs::Inline,
-        ),
+        "after" if matches!(path, "/agents" | "/discover") => agent_name_schema(),
+        "name" if path.starts_with("/agent/contacts/") => agent_name_schema(),
+        // `@` and a host stands for every agent there.
+        "name" if path.starts_with("/agent/blocks/") => {
+            let host = json!({"type": "string", "pattern": "^@[A-Za-z0-9._-]{1,128}$"});
+            json!({"anyOf": [agent_name_schema(), host]})
+        }
         "slug" => json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,127}$"}),
         "max_cost" => value_schema(&FieldCheck::Credits { zero: true }, SchemaRefs::Inline),
         "tools" => {
@@ -50,4 +53,11 @@ pub fn add_grammar(path: &str, parameter: &mut Value) {
     if let Some(examples) = example {
         parameter["schema"]["examples"] = examples;
     }
+}
+
+fn agent_name_schema() -> Value {
+    value_schema(
+        &FieldCheck::Grammar(&AgentName::GRAMMAR),
+        SchemaRefs::Inline,
+    )
 }
