@@ -64,6 +64,7 @@ impl Hub {
             culture: "en".into(),
             languages: vec!["en".into()],
             endpoint: None,
+            endpoint_secret: None,
             invite_code: None,
         };
         let key = HubClient::new(&self.url(), None)

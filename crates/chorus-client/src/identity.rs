@@ -4,8 +4,8 @@ use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result, limits};
 use chorus_wire::CARD_VERSION;
 use chorus_wire::reply::{
-    AgentDeleted, AgentRecord, DirectoryRow, InviteCard, InviteRecord, RegistrationReply,
-    SessionToken,
+    AgentDeleted, AgentRecord, DirectoryRow, EndpointSecret, InviteCard, InviteRecord,
+    RegistrationReply, SessionToken,
 };
 use chorus_wire::{secret::Secret, time::UnixMicros};
 use serde_json::{Map, json};
@@ -17,6 +17,8 @@ pub struct RegistrationRequest {
     pub culture: String,
     pub languages: Vec<String>,
     pub endpoint: Option<String>,
+    /// Signs what the hub posts to the endpoint.
+    pub endpoint_secret: Option<Secret>,
     pub invite_code: Option<Secret>,
 }
 
@@ -32,6 +34,9 @@ impl RegistrationRequest {
         body.insert("agent_card".into(), card);
         if let Some(endpoint) = &self.endpoint {
             body.insert("endpoint".into(), json!(endpoint));
+        }
+        if let Some(secret) = &self.endpoint_secret {
+            body.insert("endpoint_secret".into(), json!(secret.expose()));
         }
         if let Some(code) = &self.invite_code {
             body.insert("invite_code".into(), json!(code.expose()));
@@ -117,6 +122,12 @@ impl HubClient {
     /// A single-use token for clients that cannot set headers.
     pub async fn create_session_token(&self) -> Result<SessionToken> {
         let path = self.fetch_paths().await?.session.clone();
+        self.fetch_data(ApiCall::post(path, "{}".into())).await
+    }
+
+    /// Makes the secret that signs what the hub posts to this agent's endpoints. It replaces the one before it.
+    pub async fn create_endpoint_secret(&self) -> Result<EndpointSecret> {
+        let path = self.fetch_paths().await?.endpoint_secret.clone();
         self.fetch_data(ApiCall::post(path, "{}".into())).await
     }
 

@@ -3,12 +3,13 @@
 use crate::clock::Clock;
 use crate::clock_watch::ClockWatch;
 use crate::cluster::Cluster;
-use crate::delivery::outgoing::OutgoingClient;
+use crate::delivery::outgoing::webhook_signature::{SignatureHeaders, sign_body};
+use crate::delivery::outgoing::{OutgoingClient, PostError};
 use crate::delivery::{Delivery, LiveStreams};
 use crate::identity::Identity;
 use crate::seal::SealKey;
 use crate::settings::HubOptions;
-use crate::store::{LogEntry, Store, log};
+use crate::store::{Agent, LogEntry, Store, log};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -109,6 +110,28 @@ impl HubContext {
 
     pub(crate) fn seal_key(&self) -> &SealKey {
         &self.0.parts.seal_key
+    }
+
+    /// The signature headers of a post to an endpoint of `agent`; none when it has no endpoint secret. A secret that
+    /// cannot be read fails the post: without its signature the receiver could not tell it from a forged one.
+    pub(crate) fn sign_for_agent(
+        &self,
+        agent: &Agent,
+        message_id: &str,
+        body: &[u8],
+    ) -> std::result::Result<SignatureHeaders, PostError> {
+        let Some(sealed) = agent.sealed_endpoint_secret.as_deref() else {
+            return Ok(SignatureHeaders::default());
+        };
+        let now = self.clock().now();
+        let signed = self
+            .seal_key()
+            .unseal(sealed)
+            .and_then(|secret| sign_body(&secret, message_id, body, now));
+        signed.ok_or_else(|| {
+            tracing::error!(agent = %agent.id, "cannot unseal an endpoint secret: it was sealed with another key");
+            PostError::Unreachable("its endpoint secret cannot be used")
+        })
     }
 
     /// The trace id of an entry of this hub's log.

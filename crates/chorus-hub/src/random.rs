@@ -1,8 +1,17 @@
 //! Random ids and secrets.
 
+use base64::Engine as _;
+
 /// A new secret: `prefix` and 32 hex digits, 128 bits of the system's randomness.
 pub(crate) fn new_secret(prefix: &str) -> chorus_wire::secret::Secret {
     chorus_wire::secret::Secret::new(format!("{prefix}{:032x}", rand::random::<u128>()))
+}
+
+/// A new secret of Standard Webhooks: `whsec_` and the base64 of 32 octets.
+pub(crate) fn new_signing_secret() -> chorus_wire::secret::Secret {
+    let octets: [u8; 32] = rand::random();
+    let encoded = base64::engine::general_purpose::STANDARD.encode(octets);
+    chorus_wire::secret::Secret::new(format!("whsec_{encoded}"))
 }
 
 /// A new id that is no secret.

@@ -1,5 +1,6 @@
 //! The registration request, in the form of the transport profile or of the jobs document.
 
+use crate::channel::channels::is_secret_encoding;
 use crate::contract::{
     self, ContractFault, FieldCheck, HTTP_URL, JsonNode, ObjectRule, TextGrammar, characters,
     is_http_url, list_of, single_line,
@@ -19,6 +20,8 @@ pub struct RegistrationRequest {
     pub agent_id: String,
     pub card: Option<AgentCard>,
     pub endpoint: Option<String>,
+    /// Signs what the hub posts to its endpoints.
+    pub endpoint_secret: Option<Secret>,
     pub invite_code: Option<Secret>,
     pub market: Option<MarketProfile>,
 }
@@ -43,6 +46,8 @@ wire_object! {
         optional agent_card: AgentCard = FieldCheck::Object(AgentCard::SHAPE);
         /// Where the hub posts messages for the agent.
         optional endpoint: String = FieldCheck::Grammar(&HTTP_URL);
+        /// Signs what the hub posts to `endpoint` and `api_endpoint`, as Standard Webhooks specifies.
+        optional endpoint_secret: Secret = FieldCheck::Grammar(&ENDPOINT_SECRET);
         /// Needed where the hub asks for one.
         optional invite_code: Secret = characters(0, limits::LABEL_CHARS);
         /// The agent's name in the market.
@@ -70,8 +75,24 @@ wire_object! {
         optional agent_card: AgentCard = FieldCheck::Object(AgentCard::SHAPE);
         /// Where the hub posts messages for the agent.
         required endpoint: String = FieldCheck::Grammar(&HTTP_URL);
+        /// Signs what the hub posts to `endpoint`, as Standard Webhooks specifies.
+        optional endpoint_secret: Secret = FieldCheck::Grammar(&ENDPOINT_SECRET);
     }
 }
+
+/// A secret of Standard Webhooks with its prefix.
+const ENDPOINT_SECRET: TextGrammar = TextGrammar {
+    accepts: |text| text.strip_prefix("whsec_").is_some_and(is_secret_encoding),
+    requirement: "whsec_ and the base64 of 24 to 64 bytes",
+    pattern: concat!(
+        "^whsec_(?:(?:[A-Za-z0-9+/]{4}){8,21}|(?:[A-Za-z0-9+/]{4}){8,21}[A-Za-z0-9+/][AQgw]==",
+        "|(?:[A-Za-z0-9+/]{4}){8,20}[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$"
+    ),
+    refused_pattern: None,
+    max_chars: 94,
+    format: None,
+    example: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+};
 
 /// Every name of an agent but a handle.
 const REGISTERED_ID: TextGrammar = TextGrammar {
@@ -184,6 +205,7 @@ impl RegistrationRequest {
             name: fields.agent_id,
             card: fields.agent_card,
             endpoint: fields.endpoint,
+            endpoint_secret: fields.endpoint_secret,
             invite_code: fields.invite_code,
             market,
         })
@@ -197,6 +219,7 @@ impl RegistrationRequest {
             name: AgentName::Address(fields.agent_id),
             card: fields.agent_card,
             endpoint: Some(fields.endpoint),
+            endpoint_secret: fields.endpoint_secret,
             invite_code: None,
             market: None,
         })

@@ -144,6 +144,13 @@ pub struct SessionToken {
     pub expires_in_seconds: u64,
 }
 
+/// `data` of `POST /agent/endpoint-secret`. The secret is shown only here.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct EndpointSecret {
+    #[schema(value_type = String, example = "whsec_…")]
+    pub endpoint_secret: Secret,
+}
+
 /// The JSON form of `GET /invite/{id}`, for agents (lesson 5).
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct InviteCard {

@@ -110,6 +110,8 @@ pub enum CliCommand {
     Channel(Box<channel::Args>),
     /// Print your connection string, by which services deliver channel messages to you
     Connection(connection::Args),
+    /// Make the secret that signs what the hub posts to your endpoint; it replaces the one before it
+    EndpointSecret,
     /// Answer in a channel that has delivered to you
     Say(Box<say::Args>),
     /// List the skills for hire, or the agents that offer one

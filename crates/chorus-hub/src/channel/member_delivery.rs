@@ -2,10 +2,11 @@
 //! connection string.
 
 use super::append::{ChannelSender, RoutedMessage};
-use super::{routing, tokens, webhook_signature};
+use super::{routing, tokens};
 use crate::Result;
 use crate::context::{HubContext, WeakContext};
 use crate::delivery::outbox::{self, OutboxHandler, OutboxPost, PostOutcome, PostPurpose};
+use crate::delivery::outgoing::webhook_signature::{SignatureHeaders, sign_body};
 use crate::delivery::sealed_delivery::seal_credentials;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::{OutboxRow, RetryClass};
@@ -369,23 +370,19 @@ async fn post_delivery(
     ready: PreparedPost,
 ) -> PostOutcome {
     let signed_headers = match &ready.signing_secret {
-        None => Some(Vec::new()),
-        Some(secret) => webhook_signature::sign_headers(
+        None => Some(SignatureHeaders::default()),
+        Some(secret) => sign_body(
             secret,
             &ready.message_id,
-            &ready.body,
+            ready.body.as_bytes(),
             hub.clock().now(),
         ),
     };
     let Some(headers) = signed_headers else {
         return PostOutcome::Blocked("its signing secret cannot be used".into());
     };
-    let headers: Vec<(&str, &str)> = headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
     hub.delivery()
-        .post_leased_row(leased_row, ready.url.expose(), &headers, ready.body)
+        .post_leased_row(leased_row, ready.url.expose(), &headers.pairs(), ready.body)
         .await
 }
 

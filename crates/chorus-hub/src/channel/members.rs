@@ -3,8 +3,9 @@
 
 use super::append::{ChannelSender, append_member_change};
 use super::manage::{ChannelActor, blank_member, default_member_name, find_actor, read_actor};
-use super::{invitations, member_list, webhook_signature};
+use super::{invitations, member_list};
 use crate::context::HubContext;
+use crate::delivery::outgoing::webhook_signature::check_signing_secret;
 use crate::identity::{self, Agent};
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::store::{AgentId, CacheInvalidation, WriteTxn, principals, record_activity};
@@ -42,9 +43,9 @@ pub async fn add_member(
             url,
             signing_secret,
         } => {
-            signing_secret
-                .as_ref()
-                .map_or(Ok(()), webhook_signature::check_signing_secret)?;
+            if let Some(secret) = &signing_secret {
+                check_signing_secret("signing_secret", secret)?;
+            }
             hub.outgoing_client().check_endpoint(url.expose())?;
             let sealed_connection = hub.seal_key().seal_secret(&url)?;
             let sealed_signing_secret = signing_secret

@@ -16,4 +16,3 @@ pub mod post_message;
 mod routing;
 pub mod tokens;
 pub mod tools;
-mod webhook_signature;

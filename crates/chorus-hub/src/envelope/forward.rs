@@ -2,7 +2,8 @@
 //! sender gets it.
 
 use crate::context::HubContext;
-use crate::store::{DeliveryState, LogSeq, OwnerId, WriteTxn, log, messages, record_activity};
+use crate::identity::Agent;
+use crate::store::{DeliveryState, LogEntry, LogSeq, WriteTxn, log, messages, record_activity};
 use crate::{Result, delivery::outgoing::WebhookAnswer};
 use bytes::Bytes;
 use chorus_wire::ErrorCode;
@@ -19,18 +20,27 @@ pub(super) fn webhook_body(envelope: &str, wrapped: Option<&str>) -> Bytes {
 /// stored even when the sender's request is cancelled.
 pub(super) async fn forward_message(
     hub: &HubContext,
-    seq: LogSeq,
-    receiver_owner: OwnerId,
+    entry: &LogEntry,
+    receiver: &Agent,
     url: &str,
-    body: Bytes,
+    wrapped: Option<&str>,
 ) -> Result<DeliveryOutcome> {
     let hub = hub.clone();
+    let seq = entry.seq;
     let url = url.to_owned();
+    let owner = receiver.owner;
+    let body = webhook_body(&entry.body, wrapped);
+    let message_id = hub.entry_trace_id(entry).to_string();
+    let signed = hub.sign_for_agent(receiver, &message_id, &body);
     let task = tokio::spawn(async move {
-        let answer = hub
-            .outgoing_client()
-            .post(receiver_owner.into(), &url, &[], body)
-            .await;
+        let answer = match signed {
+            Ok(headers) => {
+                hub.outgoing_client()
+                    .post(owner.into(), &url, &headers.pairs(), body)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
         let delivery = match answer {
             Ok(answer) => interpret_receiver_answer(&answer),
             Err(error) => DeliveryOutcome::Failed {

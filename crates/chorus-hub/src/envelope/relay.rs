@@ -56,14 +56,19 @@ pub async fn send_streaming(
     let seq = entry.seq;
     let receiver_owner = receiver.owner;
     let body = forward::webhook_body(&entry.body, request.a2a_message.as_deref());
+    let signed = hub.sign_for_agent(&receiver, &trace_id.to_string(), &body);
     let (relay_sender, relay_receiver) = mpsc::channel(RELAY_BUFFER_EVENTS);
     let (first_sender, first_receiver) = tokio::sync::oneshot::channel();
     // On a task of its own, so that the message gets an outcome even when the sender disconnects.
     tokio::spawn(async move {
-        let answer = hub
-            .outgoing_client()
-            .post_streaming(receiver_owner.into(), &url, &[], body)
-            .await;
+        let answer = match signed {
+            Ok(headers) => {
+                hub.outgoing_client()
+                    .post_streaming(receiver_owner.into(), &url, &headers.pairs(), body)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
         let delivery = match answer {
             Ok(StreamedAnswer::Events(events)) => {
                 let _ = first_sender.send(None);

@@ -200,8 +200,7 @@ async fn deliver_message(
         Some(delivery) => delivery,
         None => match &receiver.endpoint {
             Some(url) => {
-                let body = forward::webhook_body(&entry.body, wrapped.as_deref());
-                forward::forward_message(hub, entry.seq, receiver.owner, url, body).await?
+                forward::forward_message(hub, &entry, receiver, url, wrapped.as_deref()).await?
             }
             None => DeliveryOutcome::Queued,
         },

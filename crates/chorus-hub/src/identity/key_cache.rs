@@ -365,6 +365,7 @@ mod tests {
                 owner_name: String::new(),
                 card: Some("x".repeat(card_bytes).into()),
                 endpoint: None,
+                sealed_endpoint_secret: None,
                 market: None,
                 key_hash: Some(key_hash),
                 contact_limits: ContactLimits::default(),

@@ -3,6 +3,7 @@
 mod admission;
 pub mod contact;
 mod directory;
+mod endpoint_secret;
 mod fill_skeletons;
 mod keys;
 mod owner;
@@ -13,6 +14,7 @@ mod unregister;
 pub use directory::{
     DirectoryPage, get_agent_record, get_invite_card, list_agent_records, list_directory,
 };
+pub use endpoint_secret::create_endpoint_secret;
 pub(crate) use fill_skeletons::fill_name_skeletons;
 pub(crate) use keys::end_expired_keys;
 pub use keys::{create_key, list_keys, revoke_key, rotate_key};

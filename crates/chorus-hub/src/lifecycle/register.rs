@@ -6,6 +6,7 @@ use super::keys::apply_ended_keys;
 use super::owner::{claim_owner, create_own_owner, open_account};
 use super::rotate::{check_can_update, update_agent};
 use crate::context::HubContext;
+use crate::delivery::outgoing::webhook_signature::check_signing_secret;
 use crate::frame::Frames;
 use crate::identity::{AgentCaller, CallerKey, IdempotencyKey, hash_secret, invites};
 use crate::market::{reputation, skills};
@@ -71,6 +72,7 @@ pub async fn register_agent(
     let host = hub.options().host_name.clone();
     let context = hub.clone();
     let opening_grant = hub.options().opening_grant;
+    let sealed_secret = seal_endpoint_secret(hub, &request)?;
     let caller = principal.clone();
     let change = hub
         .store()
@@ -81,14 +83,17 @@ pub async fn register_agent(
                 {
                     Some(before) => {
                         check_can_update(txn, &caller, &before, &new_key).await?;
-                        update_agent(txn, before, &request, &caller, Some(new_key.hash)).await?
+                        let key_hash = Some(new_key.hash);
+                        let sealed = sealed_secret.clone();
+                        update_agent(txn, before, &request, &caller, key_hash, sealed).await?
                     }
                     None => {
                         // an operator registers agents without an invite.
                         if caller.require_operator().is_err() {
                             invites::spend_invite(txn, request.invite_code.as_ref()).await?;
                         }
-                        create_agent(txn, &context, &request, &caller, new_key.hash).await?
+                        let sealed = sealed_secret.clone();
+                        create_agent(txn, &context, &request, &caller, new_key.hash, sealed).await?
                     }
                 };
             open_account(txn, &change, opening_grant).await?;
@@ -130,6 +135,7 @@ pub async fn register_on_behalf(
     let host = hub.options().host_name.clone();
     let context = hub.clone();
     let opening_grant = hub.options().opening_grant;
+    let sealed_secret = seal_endpoint_secret(hub, &request)?;
     let caller = principal.clone();
     let change = hub
         .store()
@@ -138,8 +144,14 @@ pub async fn register_on_behalf(
                 match principals::find_agent_by_name(&txn.tx, &request.name.canonical_text(&host))
                     .await?
                 {
-                    Some(before) => update_agent(txn, before, &request, &caller, None).await?,
-                    None => create_agent(txn, &context, &request, &caller, key_hash).await?,
+                    Some(before) => {
+                        let sealed = sealed_secret.clone();
+                        update_agent(txn, before, &request, &caller, None, sealed).await?
+                    }
+                    None => {
+                        let sealed = sealed_secret.clone();
+                        create_agent(txn, &context, &request, &caller, key_hash, sealed).await?
+                    }
                 };
             open_account(txn, &change, opening_grant).await?;
             let invalidation = change.cache_invalidation(txn, &host).await?;
@@ -159,6 +171,18 @@ pub async fn register_on_behalf(
     Ok(finish_registration(hub, frames, change, key))
 }
 
+/// The endpoint secret of the request, as the store keeps it.
+fn seal_endpoint_secret(
+    hub: &HubContext,
+    request: &RegistrationRequest,
+) -> Result<Option<Box<[u8]>>> {
+    let Some(secret) = &request.endpoint_secret else {
+        return Ok(None);
+    };
+    check_signing_secret("endpoint_secret", secret)?;
+    Ok(Some(hub.seal_key().seal_secret(secret)?.into()))
+}
+
 pub(super) fn card_json(request: &RegistrationRequest) -> Option<Box<str>> {
     request.card.as_ref().map(|card| card.to_json().into())
 }
@@ -173,6 +197,7 @@ async fn create_agent(
     request: &RegistrationRequest,
     principal: &Principal,
     key_hash: [u8; 32],
+    sealed_secret: Option<Box<[u8]>>,
 ) -> Result<RegistrationChange> {
     let host = &*hub.options().host_name;
     let max_agents = hub.options().max_agents;
@@ -198,6 +223,7 @@ async fn create_agent(
         owner_name,
         card: card_json(request),
         endpoint: request.endpoint.clone(),
+        sealed_endpoint_secret: sealed_secret,
         market: request.market.as_ref().map(market_json),
         key_hash: Some(key_hash),
         registered_at: txn.now(),

@@ -45,6 +45,7 @@ pub(super) async fn update_agent(
     request: &RegistrationRequest,
     principal: &Principal,
     key_hash: Option<[u8; 32]>,
+    sealed_secret: Option<Box<[u8]>>,
 ) -> Result<RegistrationChange> {
     let mut after = before.clone();
     if !request.is_market_form() {
@@ -61,6 +62,10 @@ pub(super) async fn update_agent(
             after.owner = change_owner(txn, &before, name, principal).await?;
             after.owner_name = name.to_owned();
         }
+    }
+    // an update that names no endpoint secret keeps the one there is. Posts never become unsigned unnoticed.
+    if sealed_secret.is_some() {
+        after.sealed_endpoint_secret = sealed_secret;
     }
     after.key_hash = key_hash.or(before.key_hash);
     // a rotation closes the streams that the old key opened, and revokes what it made. A thief of the key keeps

@@ -16,6 +16,8 @@ pub struct Agent {
     /// The card as JSON: thousands of agents are cached, and few of their cards are read.
     pub card: Option<Box<str>>,
     pub endpoint: Option<String>,
+    /// Signs what the hub posts to its endpoints; sealed.
+    pub sealed_endpoint_secret: Option<Box<[u8]>>,
     /// Its market profile, as JSON.
     pub market: Option<String>,
     pub key_hash: Option<[u8; 32]>,

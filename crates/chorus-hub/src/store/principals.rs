@@ -9,7 +9,7 @@ use chorus_wire::time::UnixMicros;
 macro_rules! select_agents {
     ($rest:literal) => {
         concat!(
-            "select p.id, p.agent_id, p.handle, p.owner, o.name, p.card, p.endpoint, p.market, p.key_hash, p.registered_at,
+            "select p.id, p.agent_id, p.handle, p.owner, o.name, p.card, p.endpoint, p.endpoint_secret, p.market, p.key_hash, p.registered_at,
                     p.contact_version, p.contacts_only
              from principals p join owners o on o.id = p.owner ",
             $rest
@@ -28,6 +28,7 @@ impl FromRow for Agent {
             owner_name: columns.text()?,
             card: columns.maybe_text()?.map(Into::into),
             endpoint: columns.maybe_text()?,
+            sealed_endpoint_secret: columns.maybe_bytes()?.map(Into::into),
             market: columns.maybe_text()?,
             key_hash: columns
                 .maybe_bytes()?
@@ -193,8 +194,8 @@ pub(crate) async fn claim_name(
 /// Inserts an agent; the caller also claims its names.
 pub(crate) async fn insert_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result<(), DbError> {
     const SQL: &str =
-        "insert into principals (id, agent_id, handle, owner, card, endpoint, market, key_hash, registered_at)
-                       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        "insert into principals (id, agent_id, handle, owner, card, endpoint, endpoint_secret, market, key_hash, registered_at)
+                       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     let params = [
         SqlParam::id(agent.id),
         SqlParam::Text(&agent.agent_id),
@@ -202,6 +203,7 @@ pub(crate) async fn insert_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result
         SqlParam::id(agent.owner),
         SqlParam::optional_text(agent.card.as_deref()),
         SqlParam::optional_text(agent.endpoint.as_deref()),
+        SqlParam::optional_bytes(agent.sealed_endpoint_secret.as_deref()),
         SqlParam::optional_text(agent.market.as_deref()),
         agent
             .key_hash
@@ -214,12 +216,13 @@ pub(crate) async fn insert_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result
 
 /// Stores what an agent may change of itself.
 pub(crate) async fn update_agent(tx: &DbConnection<'_>, agent: &Agent) -> Result<(), DbError> {
-    const SQL: &str = "update principals set owner = $2, card = $3, endpoint = $4, market = $5, key_hash = $6 where id = $1";
+    const SQL: &str = "update principals set owner = $2, card = $3, endpoint = $4, endpoint_secret = $5, market = $6, key_hash = $7 where id = $1";
     let params = [
         SqlParam::id(agent.id),
         SqlParam::id(agent.owner),
         SqlParam::optional_text(agent.card.as_deref()),
         SqlParam::optional_text(agent.endpoint.as_deref()),
+        SqlParam::optional_bytes(agent.sealed_endpoint_secret.as_deref()),
         SqlParam::optional_text(agent.market.as_deref()),
         agent
             .key_hash
@@ -244,7 +247,7 @@ pub(crate) async fn mark_agent_deleted(
     super::channel_deliveries::expire_callbacks_made_by(tx, agent.id, now).await?;
     super::connection_strings::revoke_connection_string(tx, agent.id).await?;
     super::contacts::delete_agent_contacts(tx, agent.id).await?;
-    const SQL: &str = "update principals set card = null, endpoint = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
+    const SQL: &str = "update principals set card = null, endpoint = null, endpoint_secret = null, market = null, key_hash = null, deleted_at = $2 where id = $1";
     tx.execute(SQL, &[id, SqlParam::Int(now.0)]).await?;
     if agent.owns_itself() {
         // The agent owned itself: the next agent with this name is another owner with its own account (D-97). Other agents of

@@ -18,6 +18,10 @@ impl<'a> SqlParam<'a> {
         text.map_or(SqlParam::Null, SqlParam::Text)
     }
 
+    pub fn optional_bytes(bytes: Option<&'a [u8]>) -> Self {
+        bytes.map_or(SqlParam::Null, SqlParam::Bytes)
+    }
+
     pub fn optional_int(number: Option<i64>) -> Self {
         number.map_or(SqlParam::Null, SqlParam::Int)
     }

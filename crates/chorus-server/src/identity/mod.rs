@@ -2,6 +2,7 @@
 
 mod agents;
 mod contact;
+mod endpoint_secret;
 mod invite_page;
 mod invites;
 mod keys;
@@ -22,4 +23,5 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(keys::routes())
         .merge(session_token::routes())
         .merge(contact::routes())
+        .merge(endpoint_secret::routes())
 }

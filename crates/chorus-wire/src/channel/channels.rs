@@ -213,7 +213,11 @@ const SIGNING_SECRET: TextGrammar = TextGrammar {
 };
 
 fn is_signing_secret(text: &str) -> bool {
-    let encoded = text.strip_prefix("whsec_").unwrap_or(text);
+    is_secret_encoding(text.strip_prefix("whsec_").unwrap_or(text))
+}
+
+/// Base64 with its padding, of 24 to 64 bytes.
+pub(crate) fn is_secret_encoding(encoded: &str) -> bool {
     let digits = encoded.trim_end_matches('=');
     let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
     // The bits of the last digit that belong to no byte are zero.

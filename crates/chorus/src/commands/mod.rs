@@ -9,6 +9,7 @@ pub mod contact;
 pub mod demo;
 pub mod discover;
 mod duration;
+pub mod endpoint_secret;
 pub mod frame;
 pub mod history;
 pub mod hook;

@@ -23,6 +23,9 @@ pub struct Args {
     /// A public URL that receives your messages when you do not listen
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
+    /// A secret (whsec_…) that signs what the hub posts to the endpoint
+    #[arg(long, value_name = "SECRET", env = "CHORUS_ENDPOINT_SECRET", hide_env_values = true, value_parser = parse_secret)]
+    endpoint_secret: Option<Secret>,
     /// The registration code of a hub that requires one
     #[arg(long, value_name = "CODE", env = "CHORUS_INVITE_CODE", hide_env_values = true, value_parser = parse_secret)]
     invite_code: Option<Secret>,
@@ -59,6 +62,7 @@ pub async fn register_quietly(
         culture: Some(culture.to_owned()),
         languages: Vec::new(),
         endpoint: None,
+        endpoint_secret: None,
         invite_code: std::env::var("CHORUS_INVITE_CODE").ok().map(Secret::new),
         show_key: false,
         new_identity: false,
@@ -130,12 +134,14 @@ async fn registration_request(
     };
     AgentAddress::parse(name, &agent_id).map_err(usage_error)?;
     let endpoint = args.endpoint.clone();
+    let endpoint_secret = args.endpoint_secret.clone();
     let invite_code = args.invite_code.clone();
     Ok(RegistrationRequest {
         agent_id,
         culture,
         languages,
         endpoint,
+        endpoint_secret,
         invite_code,
     })
 }

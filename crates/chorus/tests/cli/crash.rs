@@ -132,6 +132,7 @@ pub fn registration(name: &str) -> RegistrationRequest {
         culture: "en".into(),
         languages: vec!["en".into()],
         endpoint: None,
+        endpoint_secret: None,
         invite_code: None,
     }
 }

@@ -182,6 +182,7 @@ async fn invites_and_jobs_expire_on_time_at_either_hub() {
         agent_id: format!("{name}@chorus"),
         culture: "en".into(),
         languages: vec!["en".into()],
+        endpoint_secret: None,
         endpoint: None,
         invite_code: Some(code.clone()),
     };

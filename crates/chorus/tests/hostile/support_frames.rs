@@ -64,6 +64,7 @@ impl MeasuredHub {
             culture: "en".into(),
             languages: vec!["en".into()],
             endpoint: None,
+            endpoint_secret: None,
             invite_code: None,
         };
         let registered = operator.register_agent(&request).await.unwrap();

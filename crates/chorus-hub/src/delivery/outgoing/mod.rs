@@ -9,6 +9,7 @@ mod dns_resolver;
 mod http_client;
 pub mod name_resolver;
 mod request_slots;
+pub mod webhook_signature;
 
 pub use answer::{PostError, WebhookAnswer};
 pub use answer_events::{AnswerEvents, StreamedAnswer};

@@ -3,8 +3,10 @@
 use crate::Result;
 use crate::context::{HubContext, WeakContext};
 use crate::delivery::outbox::{OutboxHandler, PostOutcome, next_attempt_at};
+use crate::delivery::outgoing::PostError;
+use crate::delivery::outgoing::webhook_signature::SignatureHeaders;
 use crate::store::outbox::{self, OutboxRow};
-use crate::store::record_activity;
+use crate::store::{jobs, principals, record_activity};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -27,10 +29,14 @@ impl OutboxHandler for JobCallbackHandler {
 async fn post_job_callback(hub: &HubContext, mut leased_row: OutboxRow) -> Result<()> {
     let url = std::mem::take(&mut leased_row.url);
     let body = std::mem::take(&mut leased_row.body);
-    let outcome = hub
-        .delivery()
-        .post_leased_row(&leased_row, &url, &[], body)
-        .await;
+    let outcome = match sign_callback(hub, &leased_row.lane, &body).await? {
+        Ok(headers) => {
+            hub.delivery()
+                .post_leased_row(&leased_row, &url, &headers.pairs(), body)
+                .await
+        }
+        Err(error) => PostOutcome::Blocked(error.to_string()),
+    };
     let retry_at = next_attempt_at(&leased_row, hub.clock().now());
     hub.store()
         .write(async move |txn| {
@@ -55,4 +61,28 @@ async fn post_job_callback(hub: &HubContext, mut leased_row: OutboxRow) -> Resul
             Ok(())
         })
         .await
+}
+
+/// The signature of the requester's own endpoint secret: the callback is another endpoint of the requester.
+async fn sign_callback(
+    hub: &HubContext,
+    job_id: &str,
+    body: &str,
+) -> Result<std::result::Result<SignatureHeaders, PostError>> {
+    let wanted = job_id.to_owned();
+    let requester = hub
+        .store()
+        .read(
+            async move |tx| match jobs::find_job_by_job_id(tx, &wanted).await? {
+                Some(job) => Ok(principals::find_agent(tx, job.requester).await?),
+                None => Ok(None),
+            },
+        )
+        .await?;
+    Ok(match requester {
+        Some(requester) => {
+            hub.sign_for_agent(&requester, &format!("job_result_{job_id}"), body.as_bytes())
+        }
+        None => Ok(SignatureHeaders::default()),
+    })
 }

@@ -3,6 +3,7 @@
 use super::finish::{self, JobEnding};
 use crate::Result;
 use crate::context::HubContext;
+use crate::delivery::outgoing::webhook_signature::SignatureHeaders;
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
 use crate::store::jobs::{self, JobRecord};
 use crate::store::{EntryKind, JobEvent, JobId, JobState, NewLogEntry, principals};
@@ -57,20 +58,35 @@ pub(super) async fn retry_waiting_dispatches(hub: &HubContext) -> Result<()> {
 }
 
 async fn dispatch_job(hub: &HubContext, job_row: JobId) -> Result<()> {
-    let job = hub
+    let found = hub
         .store()
-        .read(async move |tx| Ok(jobs::find_job(tx, job_row).await?))
+        .read(async move |tx| match jobs::find_job(tx, job_row).await? {
+            Some(job) => {
+                let worker = principals::find_agent(tx, job.worker).await?;
+                Ok(Some((job, worker)))
+            }
+            None => Ok(None),
+        })
         .await?;
-    let Some(job) = job.filter(|job| job.state == JobState::Held) else {
+    let Some((job, worker)) = found.filter(|(job, _)| job.state == JobState::Held) else {
         return Ok(());
     };
     let Some(url) = job.endpoint.clone() else {
         return dispatch_to_inbox(hub, job).await.map(drop);
     };
-    let answer = hub
-        .outgoing_client()
-        .post(job.payee.into(), &url, &[], Bytes::from(job.body.clone()))
-        .await;
+    let body = Bytes::from(job.body.clone());
+    let signed = match &worker {
+        Some(worker) => hub.sign_for_agent(worker, &format!("job_{}", job.job_id), &body),
+        None => Ok(SignatureHeaders::default()),
+    };
+    let answer = match signed {
+        Ok(headers) => {
+            hub.outgoing_client()
+                .post(job.payee.into(), &url, &headers.pairs(), body)
+                .await
+        }
+        Err(error) => Err(error),
+    };
     match interpret_dispatch_answer(&answer) {
         DispatchOutcome::Accepted => mark_dispatched(hub, job.id).await,
         DispatchOutcome::Ended(ending) => finish_dispatched_job(hub, job.id, ending).await,

@@ -263,13 +263,9 @@ story!(
         let said = room.post_message("hello").await;
         let heard = oak.endpoint.next_request().await;
         let header = |name: &str| {
-            let head = heard.head.lines().find_map(|line| {
-                line.split_once(": ")
-                    .filter(|(found, _)| found.eq_ignore_ascii_case(name))
-            });
-            head.unwrap_or_else(|| panic!("{name}: {}", heard.head))
-                .1
-                .to_owned()
+            heard
+                .header(name)
+                .unwrap_or_else(|| panic!("{name}: {}", heard.head))
         };
         assert_eq!(header("webhook-id"), said["id"].as_str().unwrap());
         let seconds: i64 = header("webhook-timestamp").parse().unwrap();

@@ -4,11 +4,12 @@ use crate::support::actors::{Answer, Caller, registration};
 use crate::support::hub::{Hub, OPERATOR_KEY};
 use serde_json::json;
 
-const AGENT_ROUTES: [(&str, &str); 6] = [
+const AGENT_ROUTES: [(&str, &str); 7] = [
     ("POST", "/messages"),
     ("GET", "/agent/inbox"),
     ("GET", "/agent/messages"),
     ("POST", "/agent/session"),
+    ("POST", "/agent/endpoint-secret"),
     ("DELETE", "/agents/alice@chorus"),
     (
         "POST",

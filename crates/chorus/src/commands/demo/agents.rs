@@ -73,6 +73,7 @@ async fn register_agent(
             .iter()
             .map(|&language| language.to_owned())
             .collect(),
+        endpoint_secret: None,
         endpoint: None,
         invite_code: None,
     };

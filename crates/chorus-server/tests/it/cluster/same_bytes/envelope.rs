@@ -353,6 +353,10 @@ async fn use_session_token(transcript: &mut Transcript, bob: &str) {
         .post("", "/agent/session", &json!({}))
         .await
         .expect_status(401);
+    transcript
+        .post(bob, "/agent/endpoint-secret", &json!({}))
+        .await
+        .expect_status(201);
     drop(
         transcript
             .open_stream(raw_request(

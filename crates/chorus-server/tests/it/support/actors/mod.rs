@@ -14,7 +14,7 @@ pub use answer::Answer;
 pub use frame::{NOW, frame, frame_id, scope_recipient};
 pub use session::{Session, advisory_text};
 pub use stream::{Event, Stream};
-pub use webhook::{Reply, Webhook};
+pub use webhook::{ReceivedRequest, Reply, Webhook};
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};

@@ -86,6 +86,14 @@ impl ReceivedRequest {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).expect("a JSON request")
     }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<String> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then(|| value.to_owned())
+        })
+    }
 }
 
 pub struct Webhook {
