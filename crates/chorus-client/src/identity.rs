@@ -7,7 +7,7 @@ use chorus_wire::reply::{
     AgentDeleted, AgentRecord, DirectoryRow, EndpointSecret, InviteCard, InviteRecord,
     RegistrationReply, SessionToken,
 };
-use chorus_wire::{secret::Secret, time::UnixMicros};
+use chorus_wire::{secret::Secret, time::UnixMicros, usage::UsageReport};
 use serde_json::{Map, json};
 
 /// The fields of a registration.
@@ -129,6 +129,12 @@ impl HubClient {
     pub async fn create_endpoint_secret(&self) -> Result<EndpointSecret> {
         let path = self.fetch_paths().await?.endpoint_secret.clone();
         self.fetch_data(ApiCall::post(path, "{}".into())).await
+    }
+
+    /// What the owner of this agent uses of its quotas.
+    pub async fn fetch_usage(&self) -> Result<UsageReport> {
+        let path = self.fetch_paths().await?.usage.clone();
+        self.fetch_data(ApiCall::get(path)).await
     }
 
     /// The invite card of `name`, as an invite link shows it (TRN-62).

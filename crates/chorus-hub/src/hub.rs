@@ -146,6 +146,7 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
         public_url: options.public_url.trim_end_matches('/').to_owned(),
         agent_turns: options.agent_turns,
         seal_key: Some(seal_key.clone()),
+        quotas: options.quotas,
     });
     let identity_peers = cluster.as_ref().map(|cluster| cluster.identity_peers());
     let identity = Arc::new(Identity::new(

@@ -31,6 +31,13 @@ pub const WRITE_GROUP_RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// Max callers with a token bucket of their own; a bucket takes about 50 bytes. Beyond it, addresses share
 /// the bucket of their network.
 pub const RATE_LIMITED_CALLERS: usize = 100_000;
+/// Max owners whose stored octets are cached; an entry takes about 100 bytes. Beyond it the least used are summed up again.
+pub const OWNERS_CACHED: usize = 100_000;
+/// How long the sum of an owner's stored octets is trusted. Other hubs of a cluster, retention and deletions change it; an owner
+/// may exceed its quota by what it writes in this time.
+pub const STORED_BYTES_REREAD: Duration = Duration::from_secs(10);
+/// How long the sum is trusted for a refusal, so that an owner that keeps being refused causes one sum a second.
+pub const STORED_BYTES_REFUSAL_REREAD: Duration = Duration::from_secs(1);
 /// Max bytes of the cache of compiled schemas, by the most that each can take. Beyond it the least used
 /// schema is evicted and compiled again when needed.
 pub const COMPILED_SCHEMAS_BYTES: u64 = 32 * 1024 * 1024;

@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
 use chorus_wire::secret::Secret;
+use chorus_wire::usage::QuotaBounds;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub struct HubOptions {
     /// Each is `label:KEY` or a key alone, of at least 20 characters.
     pub operator_keys: Vec<Secret>,
     pub max_agents: Option<u64>,
+    /// What each owner may have.
+    pub quotas: QuotaBounds,
     /// Webhooks may reach loopback and private addresses.
     pub allow_private_endpoints: bool,
     pub webhook_timeout: Duration,
@@ -55,6 +58,7 @@ impl HubOptions {
             host_name: "chorus".into(),
             operator_keys: Vec::new(),
             max_agents: None,
+            quotas: QuotaBounds::default(),
             allow_private_endpoints: false,
             webhook_timeout: limits::WEBHOOK_DEADLINE,
             name_servers: Vec::new(),

@@ -24,6 +24,7 @@ pub mod secret;
 pub mod sse;
 mod string_enum;
 pub mod time;
+pub mod usage;
 
 // The macros name this crate, also from inside of it.
 extern crate self as chorus_wire;

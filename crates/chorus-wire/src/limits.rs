@@ -259,6 +259,9 @@ pub const JOB_DATA_OCTETS: usize = 56_000;
 /// Deadline of a job that asks for none. At its deadline a job expires and the credits are
 /// returned.
 pub const JOB_DEADLINE_DEFAULT: Duration = Duration::from_secs(600);
+/// Shortest deadline that a job may ask for: a missed deadline lowers the worker's score, so it must be one that a
+/// worker can keep.
+pub const JOB_DEADLINE_MIN: Duration = Duration::from_secs(1);
 /// Longest deadline that a job may ask for: its credits are held until then.
 pub const JOB_DEADLINE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Max jobs of one page. A larger `limit` counts as this one.
@@ -329,6 +332,18 @@ pub const CONTACTS_PER_AGENT: usize = 1_000;
 pub const INVITATIONS_PER_AGENT: usize = 1_000;
 /// Max channels that one agent owns; another is a conflict (409).
 pub const CHANNELS_PER_OWNER: usize = 1_000;
+/// Default quota of octets that the agents of one owner store: years of messages, and a small part of a disk.
+/// Beyond it a message, an artifact or a file is `ERR_QUOTA`.
+pub const STORED_BYTES_PER_OWNER: u64 = 1024 * 1024 * 1024;
+/// Octets that an entry of the log counts beside its body: its row and its places in the indexes.
+pub const STORED_ENTRY_BYTES: u64 = 128;
+/// Default quota of members over all channels of one owner: each may get every message. Another one is `ERR_QUOTA`.
+pub const MEMBERS_PER_OWNER: u64 = 20_000;
+/// Default quota of artifacts and files over all channels of one owner. Another one is `ERR_QUOTA`.
+pub const ARTIFACTS_PER_OWNER: u64 = 10_000;
+/// Default quota of jobs of one owner that have not ended: each has its input in the database and is looked at until
+/// its deadline. Another one is `ERR_QUOTA`.
+pub const OPEN_JOBS_PER_OWNER: u64 = 1_000;
 /// Max channels of one page. A larger `limit` counts as this one.
 pub const CHANNELS_PAGE: usize = 200;
 /// Max open streams of one channel on one hub: every member, and some console pages. Another one is

@@ -62,6 +62,8 @@ pub enum CliCommand {
     Reply(reply::Args),
     /// Show the state of a message
     Status(status::Args),
+    /// Show what your owner uses of its quotas
+    Usage,
     /// Print the link by which others find you
     Invite,
     /// Block an agent or a host, or list what you block

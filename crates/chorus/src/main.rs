@@ -91,6 +91,7 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Accord(args) => frame::accord::run(&common, *args).await,
         CliCommand::Channel(args) => commands::channel::run(&common, *args).await,
         CliCommand::Keys(args) => commands::keys::run(&common, args).await,
+        CliCommand::Usage => commands::usage::run(&common).await,
         CliCommand::EndpointSecret => commands::endpoint_secret::run(&common).await,
         CliCommand::Connection(args) => commands::connection::run(&common, args).await,
         CliCommand::Say(args) => commands::say::run(&common, *args).await,

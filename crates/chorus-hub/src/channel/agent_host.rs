@@ -6,7 +6,8 @@ use crate::context::HubContext;
 use crate::delivery::sealed_delivery::seal_credentials;
 use crate::identity::{hash_secret, require_live_key};
 use crate::store::{
-    AgentId, EntryKind, NewLogEntry, SubjectId, WriteTxn, channels, connection_strings,
+    AgentId, EntryKind, NewLogEntry, OwnerId, SubjectId, WriteTxn, channels, connection_strings,
+    owner_usage,
 };
 use crate::{Principal, Result, random};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
@@ -71,6 +72,7 @@ pub async fn revoke_connection_string(
 pub struct HostedInbox {
     agent: AgentId,
     secret_hash: [u8; 32],
+    owner: Option<OwnerId>,
 }
 
 impl HostedInbox {
@@ -79,15 +81,19 @@ impl HostedInbox {
     pub async fn find(hub: &HubContext, secret: &Secret) -> Result<Self> {
         let secret_hash = hash_secret(secret.expose());
         let now = hub.clock().now();
-        let agent = hub
+        let (agent, owner) = hub
             .store()
             .read(async move |tx| {
-                Ok(connection_strings::find_agent_by_hash(tx, &secret_hash, now).await?)
+                let agent = connection_strings::find_agent_by_hash(tx, &secret_hash, now)
+                    .await?
+                    .ok_or(ErrorCode::NotFound)?;
+                Ok((agent, owner_usage::find_agent_owner(tx, agent).await?))
             })
             .await?;
         Ok(Self {
-            agent: agent.ok_or(ErrorCode::NotFound)?,
+            agent,
             secret_hash,
+            owner,
         })
     }
 
@@ -104,6 +110,11 @@ impl HostedInbox {
         delivery: &ChannelDelivery,
         body: &str,
     ) -> Result<()> {
+        if let Some(owner) = self.owner {
+            hub.identity()
+                .charge_stored_bytes(owner, body.len())
+                .await?;
+        }
         let secret_hash = self.secret_hash;
         let delivery_hash = hash_delivery_ids(delivery);
         let body = mark_origin(delivery, join_lines(body))?;

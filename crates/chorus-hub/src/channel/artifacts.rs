@@ -2,12 +2,14 @@
 //! another unseen.
 
 use super::manage::read_actor;
+use super::owner_quota::{charge_channel_content, check_owner_quota};
 use super::tools::ToolToken;
 use crate::context::HubContext;
 use crate::store::artifacts::{self, NewArtifactVersion};
 use crate::store::{ChannelId, DbConnection, WriteTxn};
 use crate::{Principal, Result};
 use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, ChannelContents};
+use chorus_wire::usage::QuotaName;
 use chorus_wire::{Error, ErrorCode, limits};
 
 /// `GET /channels/{id}/artifacts`
@@ -132,9 +134,11 @@ pub async fn create_artifact(
     let token = token.clone();
     let slug = artifact::check_slug(slug)?.to_owned();
     let title = check_title(title)?;
+    charge_channel_content(hub, &token.actor.channel, content.len()).await?;
     hub.store()
         .write(async move |txn| {
             let actor = token.recheck_actor(txn).await?;
+            check_owner_quota(txn, actor.channel.owner, QuotaName::Artifacts).await?;
             if artifacts::count_artifacts(&txn.tx, actor.channel.id).await?
                 >= limits::ARTIFACTS_PER_CHANNEL
             {
@@ -177,6 +181,11 @@ pub async fn edit_artifact(
     let token = token.clone();
     let slug = artifact::check_slug(slug)?.to_owned();
     let title = check_title(title)?;
+    let octets = match &edit {
+        ArtifactEdit::FullText(content) => content.len(),
+        ArtifactEdit::Passage { replace, .. } => replace.len(),
+    };
+    charge_channel_content(hub, &token.actor.channel, octets).await?;
     hub.store()
         .write(async move |txn| {
             let actor = token.recheck_actor(txn).await?;

@@ -9,7 +9,7 @@ use crate::identity::rate_limit::CallerId;
 use crate::identity::{IdempotencyKey, hash_secret, require_live_key};
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::store::idempotency::{self, KeyUse};
-use crate::store::{MemberId, WriteTxn};
+use crate::store::{MemberId, OwnerId, WriteTxn};
 use crate::{Principal, Result};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::MemberRoute;
@@ -35,6 +35,7 @@ pub struct CallbackToken {
     hash: [u8; 32],
     member_id: MemberId,
     budget_caller: CallerId,
+    payer: Option<OwnerId>,
 }
 
 impl CallbackToken {
@@ -53,6 +54,7 @@ impl CallbackToken {
             hash,
             member_id: actor.member.id,
             budget_caller: actor.budget_caller(),
+            payer: actor.payer,
         })
     }
 
@@ -75,7 +77,11 @@ impl CallbackToken {
         idempotency_key: Option<IdempotencyKey>,
     ) -> Result<()> {
         let token = self.clone();
+        let octets = event.len();
         let event = CallbackPost::parse(event)?;
+        if let Some(payer) = self.payer {
+            hub.identity().charge_stored_bytes(payer, octets).await?;
+        }
         let is_message = matches!(event.event, ChannelEvent::Message { .. });
         hub.store()
             .write(async move |txn| {

@@ -1,10 +1,12 @@
 //! Files of a channel: small, and stored unchanged.
 
+use super::owner_quota::{charge_channel_content, check_owner_quota};
 use super::tools::ToolToken;
 use crate::Result;
 use crate::context::HubContext;
 use crate::store::artifacts;
 use chorus_wire::channel::artifact::{self, FileInfo};
+use chorus_wire::usage::QuotaName;
 use chorus_wire::{Error, ErrorCode, limits};
 
 /// `file_put`: an existing file is replaced only if `replace` is set.
@@ -28,6 +30,7 @@ pub async fn put_file(
     }
     let token = token.clone();
     let name = artifact::check_file_name(name)?.to_owned();
+    charge_channel_content(hub, &token.actor.channel, content.len()).await?;
     hub.store()
         .write(async move |txn| {
             let actor = token.recheck_actor(txn).await?;
@@ -42,6 +45,12 @@ pub async fn put_file(
                     "a channel keeps at most {max_files} files and {max_bytes} bytes of them"
                 );
                 return Err(Error::new(ErrorCode::Conflict, message));
+            }
+            if artifacts::find_file(&txn.tx, channel_id, &name)
+                .await?
+                .is_none()
+            {
+                check_owner_quota(txn, actor.channel.owner, QuotaName::Artifacts).await?;
             }
             let put_by = actor.member.name;
             let info = FileInfo {

@@ -3,6 +3,7 @@
 
 use super::append::ChannelSender;
 use super::member_list::describe_membership;
+use super::owner_quota::check_owner_quota;
 use crate::context::HubContext;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{
@@ -16,6 +17,7 @@ use chorus_wire::channel::channels::{
 };
 use chorus_wire::channel::mention::MemberName;
 use chorus_wire::identity::AgentName;
+use chorus_wire::usage::QuotaName;
 use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::json;
 
@@ -201,6 +203,7 @@ async fn insert_channel(
             );
             return Err(Error::new(ErrorCode::Conflict, message));
         }
+        check_owner_quota(txn, Some(owner.id), QuotaName::Channels).await?;
         // An agent whose own name cannot be mentioned with an @ is called `owner`.
         let name = default_member_name(owner).or_else(|_| MemberName::parse("name", "owner"))?;
         let member = ChannelMemberRecord {

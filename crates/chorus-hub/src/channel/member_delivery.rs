@@ -2,6 +2,7 @@
 //! connection string.
 
 use super::append::{ChannelSender, RoutedMessage};
+use super::common_part::CommonPart;
 use super::{routing, tokens};
 use crate::Result;
 use crate::context::{HubContext, WeakContext};
@@ -29,13 +30,13 @@ pub(crate) async fn enqueue_deliveries(
     sender: &ChannelSender,
 ) -> Result<()> {
     let max_turns = txn.hub_settings().agent_turns;
+    let is_routed = |member: &ChannelMemberRecord| {
+        let is_mentioned = message.mentioned.contains(&member.id);
+        routing::is_routed_to(member, sender, is_mentioned, max_turns)
+    };
+    let mut common_part = CommonPart::for_receivers(message, is_routed);
     for member in message.roster {
-        if !routing::is_routed_to(
-            member,
-            sender,
-            message.mentioned.contains(&member.id),
-            max_turns,
-        ) {
+        if !is_routed(member) {
             continue;
         }
         if member.turn != i64::from(sender.turn) {
@@ -44,7 +45,7 @@ pub(crate) async fn enqueue_deliveries(
         match member.via {
             MemberRoute::Owner => {}
             MemberRoute::Inbox => {
-                append_to_inbox(txn, channel, message.row, member, sender).await?
+                append_to_inbox(txn, channel, message, member, sender, &mut common_part).await?
             }
             MemberRoute::Connection => {
                 channel_deliveries::enqueue_delivery(&txn.tx, member.id, message.seq).await?;
@@ -70,22 +71,28 @@ pub(crate) async fn enqueue_deliveries(
 async fn append_to_inbox(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
-    row: &ChannelRow,
+    message: &RoutedMessage<'_>,
     member: &ChannelMemberRecord,
     sender: &ChannelSender,
+    common_part: &mut CommonPart,
 ) -> Result<()> {
     let Some(agent) = member.principal else {
         return Ok(());
     };
     let credentials = tokens::mint_delivery_tokens(txn, channel, member, sender.turn).await?;
-    let body = render_delivery(channel, to_delivery_message(row), Vec::new(), credentials)?;
+    let body = render_delivery(
+        channel,
+        to_delivery_message(message.row),
+        Vec::new(),
+        credentials,
+    )?;
     let seal_key = txn
         .hub_settings()
         .seal_key
         .as_deref()
         .ok_or_else(|| Error::internal("the store has no seal key"))?;
     let body = seal_credentials(seal_key, &body)?;
-    txn.append_entry(NewLogEntry {
+    let entry = NewLogEntry {
         subject: agent.into(),
         subject_name: member.agent_id.clone().unwrap_or_default(),
         kind: EntryKind::Channel,
@@ -93,8 +100,8 @@ async fn append_to_inbox(
         actor_name: sender.name.clone(),
         body: body.into(),
         fallback: None,
-    });
-    Ok(())
+    };
+    common_part.append_delivery(txn, message.seq, entry).await
 }
 
 fn render_delivery(

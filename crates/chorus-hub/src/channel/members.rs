@@ -3,6 +3,7 @@
 
 use super::append::{ChannelSender, append_member_change};
 use super::manage::{ChannelActor, blank_member, default_member_name, find_actor, read_actor};
+use super::owner_quota::check_owner_quota;
 use super::{invitations, member_list};
 use crate::context::HubContext;
 use crate::delivery::outgoing::webhook_signature::check_signing_secret;
@@ -17,6 +18,7 @@ use chorus_wire::channel::channels::{
 use chorus_wire::channel::history_row::MemberChange;
 use chorus_wire::channel::mention::{self, MemberName};
 use chorus_wire::identity::AgentName;
+use chorus_wire::usage::QuotaName;
 use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::json;
 use std::sync::Arc;
@@ -103,6 +105,7 @@ async fn insert_member(
         );
         return Err(Error::new(ErrorCode::Conflict, message));
     }
+    check_owner_quota(txn, actor.channel.owner, QuotaName::Members).await?;
     let member = match invited {
         CheckedInvite::Connection {
             sealed_connection,

@@ -23,6 +23,13 @@ pub async fn post_message(
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<ChannelRow> {
     let message = message.into_checked()?;
+    if let Principal::Agent(agent) = principal {
+        let octets =
+            message.content.len() + message.parts.as_ref().map_or(0, |parts| parts.get().len());
+        hub.identity()
+            .charge_stored_bytes(agent.owner, octets)
+            .await?;
+    }
     let principal = principal.clone();
     let id = id.to_owned();
     let row = hub

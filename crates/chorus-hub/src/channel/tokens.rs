@@ -6,7 +6,7 @@ use crate::identity::rate_limit::CallerId;
 use crate::identity::{AgentCaller, hash_secret};
 use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
-use crate::store::{DbConnection, DbError, MemberId, WriteTxn};
+use crate::store::{DbConnection, DbError, MemberId, OwnerId, WriteTxn, owner_usage};
 use crate::{Result, random};
 use chorus_wire::channel::delivery::ChannelMcp;
 use chorus_wire::{ErrorCode, limits, secret::Secret};
@@ -19,6 +19,8 @@ pub struct TokenActor {
     pub(crate) channel: ChannelRecord,
     pub(crate) member: ChannelMemberRecord,
     pub(crate) turn: i64,
+    /// Whose quota its writes count for: the member's owner, or the channel's where the member is reached by a connection string.
+    pub(crate) payer: Option<OwnerId>,
 }
 
 impl TokenActor {
@@ -34,6 +36,17 @@ impl TokenActor {
             (None, Some(owner)) => CallerId::OwnedMembers(owner),
             (None, None) => CallerId::Connection(self.member.id.into()),
         }
+    }
+}
+
+async fn find_payer(
+    tx: &DbConnection<'_>,
+    channel: &ChannelRecord,
+    member: &ChannelMemberRecord,
+) -> std::result::Result<Option<OwnerId>, DbError> {
+    match member.principal.or(channel.owner) {
+        Some(agent) => owner_usage::find_agent_owner(tx, agent).await,
+        None => Ok(None),
     }
 }
 
@@ -149,6 +162,7 @@ pub(super) async fn resolve_callback(
     let is_alive = token.expires_at.is_none_or(|expires_at| now < expires_at);
     match member {
         Some(member) if is_alive => Ok(TokenActor {
+            payer: find_payer(tx, &channel, &member).await?,
             channel,
             member,
             turn: token.turn,
@@ -193,6 +207,7 @@ pub(crate) async fn lookup_tool_token(
         .filter(|member| member.left_at.is_none());
     match (channel, member) {
         (Some(channel), Some(member)) => Ok(TokenActor {
+            payer: find_payer(tx, &channel, &member).await?,
             channel,
             member,
             turn: token.turn,

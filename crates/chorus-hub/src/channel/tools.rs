@@ -41,6 +41,14 @@ impl ToolToken {
         &self.actor.channel.public_id
     }
 
+    /// Counts a write for the member's quota, or refuses it.
+    pub(super) async fn charge_stored_bytes(&self, hub: &HubContext, octets: usize) -> Result<()> {
+        match self.actor.payer {
+            Some(payer) => hub.identity().charge_stored_bytes(payer, octets).await,
+            None => Ok(()),
+        }
+    }
+
     /// Looks the token up again inside the write transaction, because it may have been revoked
     /// since the request came.
     pub(super) async fn recheck_actor(&self, txn: &WriteTxn<'_>) -> Result<TokenActor> {
@@ -96,6 +104,9 @@ async fn append_tool_event(
     hub: &HubContext,
     event: ChannelEvent,
 ) -> Result<ChannelRow> {
+    if let ChannelEvent::Message { content, .. } = &event {
+        token.charge_stored_bytes(hub, content.len()).await?;
+    }
     let token = token.clone();
     let row = hub
         .store()

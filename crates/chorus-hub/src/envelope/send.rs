@@ -74,13 +74,17 @@ pub(super) async fn accept_send(
         .contact_limits
         .contacts_only
         .then_some((sender.id, receiver.id));
+    let body: Arc<str> = request.envelope.to_json().into();
+    hub.identity()
+        .charge_stored_bytes(sender.owner, body.len())
+        .await?;
     let new_entry = NewLogEntry {
         subject: receiver.id.into(),
         subject_name: receiver.agent_id.clone(),
         kind: EntryKind::Message,
         actor: sender.id.into(),
         actor_name: sender.agent_id.clone(),
-        body: request.envelope.to_json().into(),
+        body,
         fallback: Some(if receiver.endpoint.is_some() {
             DeliveryState::Pending
         } else {

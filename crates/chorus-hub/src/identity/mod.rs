@@ -1,4 +1,4 @@
-//! Identity: principals, their keys and names, sessions, invites, rate budgets and presence.
+//! Identity: principals, their keys and names, sessions, invites, rate budgets, quotas and presence.
 
 mod agent_caller;
 mod contact;
@@ -8,6 +8,7 @@ mod name_rules;
 mod operator_caller;
 mod presence;
 mod principal;
+mod quotas;
 pub mod rate_limit;
 mod session_token;
 
@@ -21,6 +22,8 @@ pub use operator_caller::OperatorCaller;
 pub(crate) use operator_caller::OperatorKey;
 pub(crate) use presence::{AgentPresence, PresenceAnnouncer};
 pub use principal::Principal;
+pub(crate) use quotas::StoredBytes;
+pub use quotas::get_usage;
 pub use session_token::create_session_token;
 
 pub use crate::store::{Agent, IdempotencyKey};
@@ -51,6 +54,7 @@ pub(crate) struct IdentityState {
     pub rate_budgets: Arc<RateBudgets>,
     pub presence: Arc<AgentPresence>,
     pub contact_cache: Arc<ContactCache>,
+    pub stored_bytes: Arc<StoredBytes>,
 }
 
 impl IdentityState {
@@ -61,6 +65,7 @@ impl IdentityState {
             rate_budgets: Arc::new(RateBudgets::new(options.clock.clone())),
             presence: Arc::default(),
             contact_cache: Arc::default(),
+            stored_bytes: Arc::new(StoredBytes::new(options.quotas, options.clock.clone())),
         })
     }
 }

@@ -3,6 +3,8 @@
 use super::participant_index::ParticipantClass;
 use super::{ColumnReader, DbConnection, DbError, FromRow, LogSeq, SqlParam, SqlRow, SubjectId};
 use chorus_wire::{limits, time::UnixMicros};
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -66,8 +68,59 @@ pub(crate) struct LogEntry {
     pub body: Arc<str>,
     pub delivery: Option<DeliveryState>,
     pub delivered_at: Option<UnixMicros>,
+    /// The part of the body that is stored once for several entries.
+    pub shared: Option<SharedPart>,
     /// A draining live stream took the entry when it was published.
     pub accepted: bool,
+}
+
+/// A part of a body that several entries have in common (D-108). It is stored once, the rest with each entry.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedPart {
+    /// The sequence of the message that the entries deliver.
+    pub id: LogSeq,
+    pub range: Range<usize>,
+}
+
+impl LogEntry {
+    /// The body as the table keeps it: without the part that is stored elsewhere.
+    fn own_body(&self) -> Cow<'_, str> {
+        match &self.shared {
+            None => Cow::Borrowed(&self.body),
+            Some(part) => {
+                let before = &self.body[..part.range.start];
+                Cow::Owned([before, &self.body[part.range.end..]].concat())
+            }
+        }
+    }
+}
+
+/// Stores the part of a body that the deliveries of the message `id` share.
+pub(crate) async fn insert_shared_part(
+    tx: &DbConnection<'_>,
+    id: LogSeq,
+    text: &str,
+) -> Result<(), DbError> {
+    tx.execute(
+        "insert into shared_bodies (id, text) values ($1, $2)",
+        &[SqlParam::id(id), SqlParam::Text(text)],
+    )
+    .await
+    .map(drop)
+}
+
+/// Deletes the shared parts whose entries are all at or before `last_seq`. A message and its deliveries have sequences in a row.
+pub(super) async fn delete_shared_parts(
+    tx: &DbConnection<'_>,
+    last_seq: LogSeq,
+) -> Result<(), DbError> {
+    let last_unused = last_seq.0 - limits::MEMBERS_PER_CHANNEL as i64;
+    tx.execute(
+        "delete from shared_bodies where id <= $1",
+        &[SqlParam::Int(last_unused)],
+    )
+    .await
+    .map(drop)
 }
 
 /// The sequence and time of the newest entry, and the last sequence in the participant index.
@@ -135,17 +188,23 @@ pub(super) async fn insert_entries(
     tx: &DbConnection<'_>,
     entries: &[LogEntry],
 ) -> Result<(), DbError> {
-    const SQL: &str = "insert into log (seq, subject, kind, actor, at, body, via) values ($1, $2, $3, $4, $5, $6, $7)";
+    const SQL: &str =
+        "insert into log (seq, subject, kind, actor, at, body, via, shared, shared_at)
+                       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let insert_one = async |entry: &LogEntry| {
         let delivery = SqlParam::optional_text(entry.delivery.map(DeliveryState::as_str));
+        let own_body = entry.own_body();
+        let shared = entry.shared.as_ref();
         let params = [
             SqlParam::id(entry.seq),
             SqlParam::id(entry.subject),
             SqlParam::Text(entry.kind.as_str()),
             SqlParam::id(entry.actor),
             SqlParam::Int(entry.at.0),
-            SqlParam::Text(&entry.body),
+            SqlParam::Text(&own_body),
             delivery,
+            SqlParam::optional_int(shared.map(|part| part.id.0)),
+            SqlParam::optional_int(shared.map(|part| part.range.start as i64)),
         ];
         tx.execute(SQL, &params).await
     };
@@ -174,7 +233,8 @@ macro_rules! entry_columns {
             "l.seq, l.subject, l.kind, l.actor, ",
             $actor_name,
             ", l.at, l.body, l.via, l.delivered_at, ",
-            $subject_name
+            $subject_name,
+            ", l.shared, l.shared_at, (select b.text from shared_bodies b where b.id = l.shared)"
         )
     };
 }
@@ -186,7 +246,7 @@ const AT_COLUMN: usize = 5;
 /// Reads `entry_columns!`.
 impl FromRow for LogEntry {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
-        Ok(LogEntry {
+        let mut entry = LogEntry {
             seq: columns.id()?,
             subject: columns.id()?,
             kind: EntryKind::parse(&columns.text()?)?,
@@ -201,8 +261,25 @@ impl FromRow for LogEntry {
                 .transpose()?,
             delivered_at: columns.maybe_int()?.map(UnixMicros),
             subject_name: columns.maybe_text()?.unwrap_or_default().into(),
+            shared: None,
             accepted: false,
-        })
+        };
+        let shared_id = columns.maybe_int()?;
+        let start = columns.maybe_int()?;
+        let text = columns.maybe_text()?;
+        if let (Some(id), Some(start), Some(text)) = (shared_id, start, text) {
+            let start = start as usize;
+            let lost =
+                || DbError::Other(format!("entry {} does not fit its shared part", entry.seq));
+            let (before, after) = entry.body.split_at_checked(start).ok_or_else(lost)?;
+            let body = [before, &text, after].concat();
+            entry.body = body.into();
+            entry.shared = Some(SharedPart {
+                id: LogSeq(id),
+                range: start..start + text.len(),
+            });
+        }
+        Ok(entry)
     }
 }
 
@@ -313,6 +390,7 @@ fn unread_entry(seq: LogSeq, at: UnixMicros) -> LogEntry {
         body: "".into(),
         delivery: None,
         delivered_at: None,
+        shared: None,
         accepted: false,
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod contacts;
 mod copy_to_postgres;
 pub(crate) mod counters;
 mod data_dir_lock;
+mod departed_agents;
 mod disk_reserve;
 mod entry_publisher;
 mod file_upkeep;
@@ -37,6 +38,7 @@ mod migrations;
 pub(crate) mod name_skeletons;
 pub(crate) mod orgs;
 pub(crate) mod outbox;
+pub(crate) mod owner_usage;
 mod participant_index;
 mod postgres;
 mod postgres_tls;
@@ -75,7 +77,7 @@ pub use ids::{
     SubjectId,
 };
 pub(crate) use job_state::{JobEvent, JobState};
-pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry};
+pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry, SharedPart};
 pub(crate) use sql_value::{ColumnReader, DbError, FromRow, SqlParam, SqlRow};
 pub(crate) use stopped_database::{advance_after_restore, forget_seal_key};
 pub(crate) use write_txn::{HubSettings, WriteTxn};

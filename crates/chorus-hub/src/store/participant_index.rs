@@ -2,7 +2,7 @@
 //! would write a database page for each sender and receiver of a group, which costs more than the messages themselves.
 
 use super::log::LogHead;
-use super::{DbConnection, DbError, LogSeq, SqlParam};
+use super::{DbConnection, DbError, LogSeq, SqlParam, owner_usage};
 use chorus_wire::time::UnixMicros;
 use std::time::Duration;
 
@@ -59,6 +59,7 @@ pub(super) async fn index_new_entries(
     tx.execute(INDEX_RECEIVED, &[first, last, received, heard])
         .await?;
     tx.execute(INDEX_SENT, &[first, last, sent]).await?;
+    owner_usage::count_indexed_entries(tx, head.indexed_seq, head.seq).await?;
     tx.execute(
         "update settings set value = $1 where name = 'indexed'",
         &[SqlParam::id(head.seq)],

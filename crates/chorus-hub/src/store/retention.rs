@@ -2,12 +2,19 @@
 
 use super::{
     DbError, LogSeq, SqlParam, WriteTxn, channel_deliveries, channel_entries, channels,
-    compact_ledger, connection_strings, messages, participant_index,
+    compact_ledger, connection_strings, departed_agents, log, messages, owner_usage,
+    participant_index,
 };
 use chorus_wire::{limits, time::UnixMicros};
+use std::time::Duration;
 
 /// Max rows of one step and table.
 const STEP_ROWS: i64 = 500;
+
+/// How long the row of an unregistered agent is kept at least: its last entries are in the participant index by then.
+const DEPARTED_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Max unregistered agents of one step: each takes some statements.
+const DEPARTED_STEP_ROWS: i64 = 64;
 
 /// Runs one step; true when there may be more to trim.
 pub(crate) async fn run_retention_step(
@@ -53,6 +60,14 @@ pub(crate) async fn run_retention_step(
             + compact_ledger::run_compaction_step(txn, keep_since).await?;
         trimmed += channels::trim_deleted_channels(&txn.tx, keep_since, STEP_ROWS).await?;
     }
+    // After everything that may name an agent has been trimmed.
+    if trimmed == 0 {
+        let gone_before = now
+            .saturating_sub(DEPARTED_KEPT)
+            .min(keep_since.unwrap_or(now));
+        trimmed +=
+            departed_agents::trim_departed_agents(&txn.tx, gone_before, DEPARTED_STEP_ROWS).await?;
+    }
     Ok(trimmed > 0)
 }
 
@@ -93,7 +108,9 @@ async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64,
         txn.counter_deltas.queued -= columns.int()?;
     }
     participant_index::delete_index_rows(&txn.tx, last_seq).await?;
+    owner_usage::uncount_trimmed_entries(&txn.tx, last_seq).await?;
     channel_entries::delete_tool_calls(&txn.tx, last_seq).await?;
+    log::delete_shared_parts(&txn.tx, last_seq).await?;
     txn.tx
         .execute(
             "delete from responses where seq <= $1",

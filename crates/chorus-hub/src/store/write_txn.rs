@@ -3,10 +3,10 @@
 use super::cache_invalidation::CacheInvalidation;
 use super::counters::CounterDeltas;
 use super::entry_publisher::EntryPublisher;
-use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry};
+use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry, SharedPart};
 use super::{DbConnection, DbError, LogSeq, SubjectId};
 use crate::seal::SealKey;
-use chorus_wire::time::UnixMicros;
+use chorus_wire::{time::UnixMicros, usage::QuotaBounds};
 use std::sync::Arc;
 
 /// Settings of the hub that write requests need.
@@ -18,6 +18,8 @@ pub(crate) struct HubSettings {
     pub agent_turns: u32,
     /// Seals the credentials of channel deliveries (D-105); a store without a hub has none.
     pub seal_key: Option<Arc<SealKey>>,
+    /// what each owner may have.
+    pub quotas: QuotaBounds,
 }
 
 /// The group's transaction, as a write request sees it.
@@ -134,9 +136,18 @@ impl<'t> WriteTxn<'t> {
             body: new.body,
             delivery,
             delivered_at: None,
+            shared: None,
             accepted: false,
         });
         (seq, at)
+    }
+
+    /// The same, for an entry whose body has a part that is stored once (D-108).
+    pub fn append_sharing_entry(&mut self, new: NewLogEntry, part: SharedPart) {
+        self.append_entry(new);
+        if let Some(entry) = self.entries.last_mut() {
+            entry.shared = Some(part);
+        }
     }
 }
 
@@ -152,4 +163,5 @@ static EMPTY_SETTINGS: HubSettings = HubSettings {
     public_url: String::new(),
     agent_turns: 0,
     seal_key: None,
+    quotas: QuotaBounds::DEFAULT,
 };

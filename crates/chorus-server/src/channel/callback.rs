@@ -38,6 +38,7 @@ struct CallbackAccepted {
 #[utoipa::path(post, path = "/channels/{id}/inbox/{token}", tag = "channel", request_body = chorus_wire::channel::callback_event::CallbackPost,
     params(("id" = String, Path, description = "The id of the channel"), ("token" = String, Path, description = "The `tok_…` of the callback"), ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
     responses((status = 200, body = CallbackAccepted, description = "The events are in the channel's history."),
+        (status = 403, description = "The quota of the owner does not suffice."),
         (status = 404, description = "There is no such callback."),
         (status = 409, description = "The Idempotency-Key was used with another event."),
         (status = 410, description = "The callback has expired, or its member or channel is gone."),

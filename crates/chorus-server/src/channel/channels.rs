@@ -23,6 +23,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// The agent that creates it owns it.
 #[utoipa::path(post, path = "/channels", tag = "channel", request_body = chorus_wire::channel::channels::NewChannel, security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 201, body = SuccessReply<Channel>, description = "The channel."),
+        (status = 403, description = "The quota of the owner does not suffice."),
         (status = 409, description = "The agent owns as many channels as it may own.")))]
 async fn create_channel(
     State(state): State<AppState>,

@@ -74,6 +74,7 @@ struct DeliveryAccepted {
 #[utoipa::path(post, path = "/inbox/{secret}", tag = "channel", request_body = chorus_wire::channel::delivery::DeliveryBody,
     params(("secret" = String, Path, description = "The `sk_…` of the connection string")),
     responses((status = 200, body = DeliveryAccepted, description = "The delivery is stored for the agent."),
+        (status = 403, description = "The quota of the owner does not suffice."),
         (status = 404, description = "The connection string is unknown or was revoked."),
         (status = 409, description = "The id is that of a channel of this hub."),
         (status = 503, description = "Too many deliveries, or the hub cannot answer right now. `Retry-After` says how many seconds to wait.")))]

@@ -23,7 +23,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// event, and nothing else until it accepts. For the owner of the channel.
 #[utoipa::path(post, path = "/channels/{id}/members", tag = "channel", request_body = chorus_wire::channel::channels::MemberInvitation, params(("id" = String, Path, description = "The id of the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
     responses((status = 201, body = SuccessReply<ChannelMember>, description = "The new member. `membership` says whether it has joined or is invited."),
-        (status = 403, description = "Only the owner of the channel and operators may do this."),
+        (status = 403, description = "Only the owner of the channel and operators may do this, or the quota of the owner does not suffice."),
         (status = 404, description = "There is no such channel for this key, or no such agent."),
         (status = 409, description = "The name is taken in this channel, it has as many members as it may have, or the agent has too many unanswered invitations.")))]
 async fn add_channel_member(

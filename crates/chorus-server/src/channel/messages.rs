@@ -27,6 +27,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(post, path = "/channels/{id}/messages", tag = "channel", request_body = chorus_wire::channel::channels::ChannelPost, security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The id of the channel"), ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
     responses((status = 201, body = SuccessReply<ChannelRow>, description = "The row of the channel's history."),
+        (status = 403, description = "The quota of the owner does not suffice."),
         (status = 404, description = "There is no such channel, or the key is not of a member."),
         (status = 409, description = "The Idempotency-Key was used with another body.")))]
 async fn post_channel_message(

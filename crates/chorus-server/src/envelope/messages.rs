@@ -54,7 +54,7 @@ impl FromRequestParts<AppState> for SendHeaders {
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
     responses((status = 200, body = SuccessReply<SendReply>, description = "The outcome: `delivered_sse`, `delivered` or `failed`."),
         (status = 202, body = SuccessReply<SendReply>, description = "`queued`: the message is kept until the receiver comes."),
-        (status = 403, description = "An agent's key sends only as that agent."),
+        (status = 403, description = "An agent's key sends only as that agent, or the quota of its owner does not suffice."),
         (status = 404, description = "The receiver is not registered."),
         (status = 409, description = "The Idempotency-Key was used with another body.")))]
 async fn send_message(

@@ -8,6 +8,7 @@ mod invites;
 mod keys;
 mod register;
 mod session_token;
+mod usage;
 
 pub use agents::parse_page;
 
@@ -24,4 +25,5 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(session_token::routes())
         .merge(contact::routes())
         .merge(endpoint_secret::routes())
+        .merge(usage::routes())
 }

@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(post, path = "/jobs", tag = "market", request_body = chorus_wire::market::job::JobBody, security(("agent_key" = ["market"])),
     responses((status = 202, body = Job, description = "The job."),
         (status = 400, description = "The request is malformed, no agent has the skill, the budget is below the price, or the credits do not suffice."),
-        (status = 403, description = "The key is of another agent than `orchestrator_id`, or an operator's."),
+        (status = 403, description = "The key is of another agent than `orchestrator_id`, or an operator's, or the quota of the owner does not suffice."),
         (status = 404, description = "There is no such agent."),
         (status = 409, description = "The agent is offline, or the job_id was used with another request.")))]
 async fn request_job(
@@ -88,7 +88,7 @@ async fn get_job(
 /// For its worker. The first result stands.
 #[utoipa::path(post, path = "/jobs/{id}/result", tag = "market", params(("id" = String, Path, description = "The job_id")), request_body = chorus_wire::market::job::JobResultBody, security(("agent_key" = ["market"])),
     responses((status = 200, body = Job, description = "The ended job."),
-        (status = 400, description = "The request is malformed, or the cost is above the budget."),
+        (status = 400, description = "The request is malformed, or the cost is above the agreed price."),
         (status = 403, description = "The key is not of the worker."),
         (status = 404, description = "There is no such job for this key."),
         (status = 409, description = "The job has already ended.")))]

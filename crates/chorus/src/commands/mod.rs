@@ -29,5 +29,6 @@ pub mod serve;
 pub mod status;
 pub mod uninstall;
 pub mod unregister;
+pub mod usage;
 pub mod verify;
 pub mod whoami;

@@ -252,6 +252,7 @@ const WIRE: EdgeTable = &[
         "registration",
         &[
             "agent_card",
+            "channel",
             "contract",
             "identity",
             "limits",
@@ -259,6 +260,7 @@ const WIRE: EdgeTable = &[
             "secret",
         ],
     ),
+    ("usage", &["error", "limits", "string_enum"]),
     ("reply", &["agent_card", "secret", "time"]),
     (
         "schemas",

@@ -9,11 +9,12 @@ use crate::market::ledger::{self, JobRef};
 use crate::market::skills::{self, WorkerOffer};
 use crate::market::{presence, schema_checks};
 use crate::store::jobs::{self, JobRecord, NewJob};
-use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn};
+use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn, owner_usage};
 use crate::{Principal, Result, random};
 use chorus_wire::credits::CURRENCY;
 use chorus_wire::identity::AgentName;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobRequest};
+use chorus_wire::usage::QuotaName;
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -212,6 +213,7 @@ async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobReco
         ..
     } = draft;
     let endpoint = offer.endpoint.as_deref().and_then(dispatch::jobs_url);
+    let open_jobs = owner_usage::count_open_jobs(&txn.tx, requester.owner).await?;
     let now = txn.now();
     let deadline = now.saturating_add(request.deadline);
     let body = build_dispatch(draft, now, deadline);
@@ -240,6 +242,8 @@ async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobReco
             .ok_or(ErrorCode::JobConflict)?;
         return Ok((check_same_request(job, requester, fingerprint)?, false));
     };
+    let quotas = txn.hub_settings().quotas;
+    quotas.check(QuotaName::OpenJobs, open_jobs + 1)?;
     ledger::hold_credits(
         txn,
         requester.owner,

@@ -13,3 +13,4 @@ mod members;
 mod messages;
 mod secrets;
 mod secrets_at_rest;
+mod shared_bodies;

@@ -4,12 +4,13 @@ use crate::support::actors::{Answer, Caller, registration};
 use crate::support::hub::{Hub, OPERATOR_KEY};
 use serde_json::json;
 
-const AGENT_ROUTES: [(&str, &str); 7] = [
+const AGENT_ROUTES: [(&str, &str); 8] = [
     ("POST", "/messages"),
     ("GET", "/agent/inbox"),
     ("GET", "/agent/messages"),
     ("POST", "/agent/session"),
     ("POST", "/agent/endpoint-secret"),
+    ("GET", "/agent/usage"),
     ("DELETE", "/agents/alice@chorus"),
     (
         "POST",

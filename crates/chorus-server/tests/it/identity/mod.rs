@@ -8,5 +8,6 @@ mod invites;
 mod keys;
 mod misleading_names;
 mod operator_registration;
+mod quotas;
 mod registration;
 mod unregister;

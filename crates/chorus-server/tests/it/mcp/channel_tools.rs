@@ -328,3 +328,29 @@ story!(a_bad_argument_of_a_room_tool_is_named, |hub| async {
         "nothing was said"
     );
 });
+
+story!(
+    artifacts_and_files_beyond_the_quota_are_refused,
+    with(|set| set.hub.quotas.artifacts = 2),
+    |hub| async {
+        //
+        let (alice, _bob, _path, delivery) = delivered(&hub, "ops").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        let create = async |slug: &str| {
+            host.call(
+                "artifact_create",
+                json!({"slug": slug, "content": "a text"}),
+            )
+            .await
+        };
+        create("one").await.data();
+        let mut file = json!({"name": "a.txt", "data": "YQ=="});
+        host.call("file_put", file.clone()).await.data();
+        create("two").await.refused("quota artifacts");
+        // A file that is replaced is no further one.
+        file["replace"] = json!(true);
+        host.call("file_put", file).await.data();
+        let used = alice.get("/agent/usage").await.data(200);
+        assert_eq!(used["artifacts"], json!({"used": 2, "bound": 2}));
+    }
+);

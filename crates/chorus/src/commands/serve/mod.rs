@@ -2,6 +2,7 @@
 
 mod notify;
 mod options;
+mod quota_option;
 
 use crate::fail::Fail;
 use crate::stop_signal::StopSignal;

@@ -1,5 +1,6 @@
 //! The options of `chorus serve`: from a flag, else an environment variable, else the configuration file.
 
+use super::quota_option::{QuotaOption, quota_table};
 use crate::fail::Fail;
 use chorus_hub::BusFiles;
 use chorus_server::{CorsOrigin, ServerSettings, TrustedNetwork};
@@ -120,6 +121,15 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", env = "CHORUS_MAX_AGENTS")]
     #[serde(alias = "max_agents")]
     max_agents: Option<u64>,
+    /// A quota of every owner, such as stored_bytes=1073741824 (repeatable; the variable separates them by commas)
+    #[arg(
+        long = "quota",
+        value_name = "NAME=NUMBER",
+        env = "CHORUS_QUOTAS",
+        value_delimiter = ','
+    )]
+    #[serde(alias = "quotas", deserialize_with = "quota_table")]
+    quota: Vec<QuotaOption>,
     /// How long a receiver's endpoint may take to answer [default: 10s]
     #[arg(long, value_name = "TIME", env = "CHORUS_WEBHOOK_TIMEOUT")]
     #[serde(alias = "webhook_timeout")]
@@ -246,6 +256,7 @@ impl ServeOptions {
                 .or(other.max_connections_per_address),
             retain: self.retain.or(other.retain),
             max_agents: self.max_agents.or(other.max_agents),
+            quota: other.quota.into_iter().chain(self.quota).collect(),
             webhook_timeout: self.webhook_timeout.or(other.webhook_timeout),
             name_servers: if self.name_servers.is_empty() {
                 other.name_servers
@@ -323,6 +334,9 @@ impl ServeOptions {
             .filter(|key| !key.expose().is_empty())
             .collect();
         hub.max_agents = self.max_agents;
+        for quota in self.quota {
+            hub.quotas.set(quota.name, quota.bound);
+        }
         hub.allow_private_endpoints = self
             .allow_private_endpoints
             .unwrap_or(hub.allow_private_endpoints);

@@ -357,6 +357,7 @@ async fn use_session_token(transcript: &mut Transcript, bob: &str) {
         .post(bob, "/agent/endpoint-secret", &json!({}))
         .await
         .expect_status(201);
+    transcript.get(bob, "/agent/usage").await.expect_status(200);
     drop(
         transcript
             .open_stream(raw_request(
