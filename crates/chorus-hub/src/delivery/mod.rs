@@ -27,6 +27,7 @@ use crate::store::{LogSeq, Store};
 use crate::{Principal, Result};
 use chorus_wire::{ErrorCode, cursor::Cursor};
 use outbox_worker::OutboxWorker;
+use outgoing::address_guard::OwnHost;
 use outgoing::{DnsResolver, OutgoingClient, OutgoingPolicy};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -57,6 +58,10 @@ impl Delivery {
             allow_private: options.allow_private_endpoints,
             deadline: options.webhook_timeout,
             resolver: Arc::new(DnsResolver::new(options.name_servers.clone())),
+            own_host: OwnHost {
+                public_url: options.public_url.parse().ok(),
+                ..OwnHost::default()
+            },
             ..OutgoingPolicy::default()
         });
         Self(Arc::new(DeliveryInner {

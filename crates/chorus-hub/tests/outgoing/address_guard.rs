@@ -2,7 +2,7 @@
 
 use crate::receiver::{NameTable, Receiver, http_answer};
 use crate::{long_deadline_policy, post};
-use chorus_hub::delivery::outgoing::address_guard::AddressGuard;
+use chorus_hub::delivery::outgoing::address_guard::{AddressGuard, OwnHost};
 use chorus_hub::delivery::outgoing::{OutgoingClient, OutgoingPolicy, PostError};
 use chorus_wire::ErrorCode;
 use proptest::prelude::*;
@@ -132,6 +132,55 @@ async fn every_special_range_is_refused_behind_a_name() {
         assert_name_refused(&[last]).await;
         assert_name_refused(&["8.8.8.8", last]).await;
     }
+}
+
+// A post to the machine's own public address would go past its firewall.
+#[tokio::test]
+async fn of_its_own_machine_the_hub_reaches_only_itself() {
+    let own_host = OwnHost {
+        public_url: Some("https://hub.test".parse().unwrap()),
+        is_own_address: |address| address == Ipv4Addr::new(8, 8, 4, 4),
+    };
+    let client = |addresses: &[&str]| {
+        OutgoingClient::new(OutgoingPolicy {
+            allow_private: false,
+            own_host: own_host.clone(),
+            resolver: NameTable::from_rows(&[addresses]),
+            ..long_deadline_policy()
+        })
+    };
+    let own_client = client(&["8.8.4.4"]);
+    for url in [
+        "http://8.8.4.4:9100/metrics",
+        "https://8.8.4.4/",
+        "http://[::ffff:8.8.4.4]/",
+        "https://hub.test:5432/",
+        "http://HUB.test/",
+    ] {
+        assert_refused(&own_client, url).await;
+    }
+    let url = "http://other.test/";
+    assert_eq!(
+        post(&own_client, url).await,
+        Err(PostError::Blocked),
+        "{url}"
+    );
+    for url in ["https://hub.test/inbox/x", "https://HUB.test:443/inbox/x"] {
+        own_client.check_endpoint(url).expect(url);
+    }
+    let own_address = IpAddr::from([8, 8, 4, 4]);
+    let guard = AddressGuard {
+        own_host: own_host.clone(),
+        ..AddressGuard::default()
+    };
+    assert!(guard.is_allowed_for("hub.test", own_address));
+    assert!(!guard.is_allowed_for("other.test", own_address));
+    assert!(guard.is_allowed_for("other.test", [8, 8, 8, 8].into()));
+    let guard = AddressGuard::default();
+    assert!((guard.own_host.is_own_address)(Ipv4Addr::LOCALHOST.into()));
+    assert!(!(guard.own_host.is_own_address)(
+        Ipv4Addr::new(8, 8, 8, 8).into()
+    ));
 }
 
 #[test]

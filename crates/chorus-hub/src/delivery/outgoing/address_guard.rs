@@ -1,7 +1,7 @@
 //! The SSRF guard: a webhook may only go to public addresses, never into the hub's own network
 //! (lesson 3).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use url::{Host, Url};
 
 /// The destination was refused. The text names neither the address nor the URL, because the sender
@@ -16,6 +16,43 @@ pub struct AddressGuard {
     pub allow_private: bool,
     /// Allowed whatever their range, for single internal hosts that the operator trusts.
     pub allowed_addresses: Vec<IpAddr>,
+    pub own_host: OwnHost,
+}
+
+/// The machine that the hub runs on, as a destination. A post to its own public address never passes its firewall, so only the
+/// hub itself may be reached there, at its public URL: it hosts agents by connection strings.
+#[derive(Clone, Debug)]
+pub struct OwnHost {
+    pub public_url: Option<Url>,
+    pub is_own_address: fn(IpAddr) -> bool,
+}
+
+impl Default for OwnHost {
+    fn default() -> Self {
+        Self {
+            public_url: None,
+            is_own_address: is_local_address,
+        }
+    }
+}
+
+/// Only an address of this machine can be bound.
+fn is_local_address(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+impl OwnHost {
+    /// Whether the host of the public URL has this name.
+    pub fn has_name(&self, name: &str) -> bool {
+        let own_name = self.public_url.as_ref().and_then(Url::domain);
+        own_name.is_some_and(|own_name| own_name.eq_ignore_ascii_case(name))
+    }
+
+    fn is_public_origin(&self, url: &Url) -> bool {
+        self.public_url
+            .as_ref()
+            .is_some_and(|own_url| own_url.origin() == url.origin())
+    }
 }
 
 /// The decision about a URL's host before any name is resolved.
@@ -31,7 +68,24 @@ impl AddressGuard {
     pub fn is_allowed(&self, address: IpAddr) -> bool {
         // An IPv4-mapped IPv6 address reaches the IPv4 host, so the IPv4 address is checked.
         let address = address.to_canonical();
+        self.is_allowed_range(address) && !self.is_guarded_own(address)
+    }
+
+    /// The same for an address that this name resolved to.
+    pub fn is_allowed_for(&self, name: &str, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.is_allowed_range(address)
+            && (self.own_host.has_name(name) || !self.is_guarded_own(address))
+    }
+
+    fn is_allowed_range(&self, address: IpAddr) -> bool {
         self.allow_private || self.allowed_addresses.contains(&address) || is_public(address)
+    }
+
+    fn is_guarded_own(&self, address: IpAddr) -> bool {
+        !self.allow_private
+            && !self.allowed_addresses.contains(&address)
+            && (self.own_host.is_own_address)(address)
     }
 
     /// Checks the host of a URL. The URL parser has already turned decimal, octal, hex and
@@ -44,9 +98,19 @@ impl AddressGuard {
             Some(Host::Domain(name)) if is_localhost(name) && !self.allow_private => {
                 return Err(AddressBlocked);
             }
+            // Another port of the hub's own host is another service.
+            Some(Host::Domain(name))
+                if !self.allow_private
+                    && self.own_host.has_name(name)
+                    && !self.own_host.is_public_origin(url) =>
+            {
+                return Err(AddressBlocked);
+            }
             Some(Host::Domain(name)) => return Ok(HostVerdict::Name(name.to_owned())),
         };
-        if self.is_allowed(literal) {
+        let is_hub =
+            self.own_host.is_public_origin(url) && self.is_allowed_range(literal.to_canonical());
+        if is_hub || self.is_allowed(literal) {
             Ok(HostVerdict::Literal(literal))
         } else {
             Err(AddressBlocked)

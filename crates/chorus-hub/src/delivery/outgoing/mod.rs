@@ -15,7 +15,7 @@ pub use answer::{PostError, WebhookAnswer};
 pub use answer_events::{AnswerEvents, StreamedAnswer};
 pub use dns_resolver::DnsResolver;
 
-use address_guard::{AddressGuard, HostVerdict};
+use address_guard::{AddressGuard, HostVerdict, OwnHost};
 use bytes::Bytes;
 use capacity_shares::DeliveryOwner;
 use chorus_wire::{Error, ErrorCode, Result, limits};
@@ -36,6 +36,8 @@ pub struct OutgoingPolicy {
     pub allow_private: bool,
     /// Single addresses that may be reached although they are private.
     pub allowed_addresses: Vec<IpAddr>,
+    /// What may be reached of this machine itself.
+    pub own_host: OwnHost,
     /// From the call to the last byte of the answer, including the wait for a slot, name resolution
     /// and connecting.
     pub deadline: Duration,
@@ -58,6 +60,7 @@ impl Default for OutgoingPolicy {
         Self {
             allow_private: false,
             allowed_addresses: Vec::new(),
+            own_host: OwnHost::default(),
             deadline: limits::WEBHOOK_DEADLINE,
             max_answer_bytes: limits::WEBHOOK_ANSWER_BYTES,
             max_in_flight: crate::limits::WEBHOOKS_IN_FLIGHT,
@@ -88,6 +91,7 @@ impl OutgoingClient {
         let guard = AddressGuard {
             allow_private: policy.allow_private,
             allowed_addresses: policy.allowed_addresses.clone(),
+            own_host: policy.own_host.clone(),
         };
         let guarded_resolver = GuardedResolver {
             resolver: policy.resolver.clone(),

@@ -95,7 +95,8 @@ impl GuardedResolver {
             .look_up_name(name, owner)
             .await
             .map_err(|_| unresolved)?;
-        if !found.iter().all(|address| self.guard.is_allowed(*address)) {
+        let is_allowed = |address: &IpAddr| self.guard.is_allowed_for(name, *address);
+        if !found.iter().all(is_allowed) {
             return Err(PostError::Blocked);
         }
         found.truncate(MAX_ADDRESSES);
