@@ -92,5 +92,6 @@ pub(super) async fn open_account(
     } else {
         Credits::ZERO
     };
-    Ok(ledger::grant_opening_credits(txn, change.after.owner, grant).await?)
+    let names = [&*change.after.agent_id, &*change.after.owner_name];
+    Ok(ledger::grant_opening_credits(txn, change.after.owner, names, grant).await?)
 }

@@ -120,10 +120,24 @@ pub(crate) struct PostingBalances {
     pub to: Credits,
 }
 
-/// Grants a new owner its opening credits. An owner that has an account has received them before.
+/// Records that these names had their opening grant; false when one of them had it before. Otherwise an agent could create credits
+/// by registering and leaving again and again.
+async fn claim_grant(tx: &DbConnection<'_>, names: [&str; 2]) -> Result<bool, DbError> {
+    const SQL: &str = "insert into granted_names (name) values ($1) on conflict (name) do nothing";
+    let first_new = tx.execute(SQL, &[SqlParam::Text(names[0])]).await? == 1;
+    if names[0] == names[1] {
+        return Ok(first_new);
+    }
+    let second_new = tx.execute(SQL, &[SqlParam::Text(names[1])]).await? == 1;
+    Ok(first_new && second_new)
+}
+
+/// Grants a new owner its opening credits. An owner that has an account, or one whose name or agent's name was granted before,
+/// gets none.
 pub(crate) async fn grant_opening_credits(
     txn: &mut WriteTxn<'_>,
     owner: OwnerId,
+    names: [&str; 2],
     amount: Credits,
 ) -> Result<(), DbError> {
     const OPEN: &str = "insert into accounts (id, held_by, balance) values ($1, null, 0) on conflict (id) do nothing";
@@ -133,7 +147,7 @@ pub(crate) async fn grant_opening_credits(
         .execute(OPEN, &[SqlParam::id(to.account_id())])
         .await?
         == 1;
-    if !new || amount.is_zero() {
+    if !new || amount.is_zero() || !claim_grant(&txn.tx, names).await? {
         return Ok(());
     }
     let grant = NewPosting {

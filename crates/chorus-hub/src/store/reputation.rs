@@ -1,6 +1,7 @@
 //! Reputation scores of agents, and the judgement of each job that changed them.
 
-use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, JobId, SqlParam};
+use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, JobId, JobState, SqlParam};
+use chorus_wire::credits::Credits;
 use chorus_wire::market::reputation::{ReputationChange, ReputationStats};
 use chorus_wire::time::UnixMicros;
 
@@ -138,15 +139,40 @@ pub(crate) async fn record_judgement(
 
 macro_rules! judgement_columns {
     () => {
-        "success, score_before, score_after, at"
+        "g.success, j.job_id, o.name, j.paid, j.state, j.error_code, g.score_before, g.score_after, g.at"
     };
 }
 
 /// Reads `judgement_columns!`.
 impl FromRow for ReputationChange {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
+        let success = columns.int()? == 1;
+        let job_id = columns.maybe_text()?;
+        // The name of an owner that is gone begins with a character that no owner_id has.
+        let hirer_owner = columns
+            .maybe_text()?
+            .filter(|name| !name.starts_with('\u{1}'));
+        let paid = columns.maybe_int()?;
+        let state = columns.maybe_text()?;
+        let error_code = columns.maybe_text()?;
+        let reason = match JobState::parse(state.as_deref().unwrap_or_default()) {
+            Some(JobState::Done) => Some("SUCCESS".to_owned()),
+            Some(JobState::Expired) => Some("DEADLINE".to_owned()),
+            Some(
+                JobState::Requested
+                | JobState::Held
+                | JobState::Dispatched
+                | JobState::Failed
+                | JobState::Cancelled,
+            )
+            | None => error_code,
+        };
         Ok(ReputationChange {
-            success: columns.int()? == 1,
+            success,
+            job_id,
+            hirer_owner,
+            cost: paid.map(Credits::from_hundredths),
+            reason,
             score_before: f64::from_bits(columns.int()? as u64),
             score_after: f64::from_bits(columns.int()? as u64),
             timestamp_utc: UnixMicros(columns.int()?),
@@ -163,7 +189,9 @@ pub(crate) async fn list_judgements(
     const SQL: &str = concat!(
         "select ",
         judgement_columns!(),
-        " from judgements where worker = $1 order by job desc limit $2"
+        " from judgements g left join jobs j on j.id = g.job left join principals p on p.id = g.hirer
+          left join owners o on o.id = p.owner
+          where g.worker = $1 order by g.job desc limit $2"
     );
     let rows = tx
         .query(SQL, &[SqlParam::id(worker), SqlParam::Int(limit as i64)])

@@ -45,7 +45,10 @@ wire_object! {
         /// Where the hub posts the result.
         optional callback_url: String = FieldCheck::Grammar(&HTTP_URL);
         /// How long the worker has, in milliseconds.
-        optional deadline_ms: u64 = integer_between(1, limits::JOB_DEADLINE_MAX.as_millis() as u64);
+        optional deadline_ms: u64 = integer_between(
+            limits::JOB_DEADLINE_MIN.as_millis() as u64,
+            limits::JOB_DEADLINE_MAX.as_millis() as u64,
+        );
         /// When the client made the request; the hub ignores it.
         optional timestamp_utc: String = FieldCheck::Grammar(&INSTANT);
         /// The only currency.

@@ -1,6 +1,6 @@
 //! An agent's reputation: its score, statistics and latest changes (lesson 14, R-63).
 
-use crate::time::UnixMicros;
+use crate::{credits::Credits, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,6 +26,19 @@ pub struct ReputationStats {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReputationChange {
     pub success: bool,
+    /// The job; absent when retention has deleted it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub job_id: Option<String>,
+    /// The owner of the agent that requested the job; absent when that owner is gone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hirer_owner: Option<String>,
+    /// What was paid; 0.00 is free work.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cost: Option<Credits>,
+    /// `SUCCESS`, `DEADLINE`, or the error code of the failure.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "SUCCESS")]
+    pub reason: Option<String>,
     pub score_before: f64,
     pub score_after: f64,
     #[schema(value_type = String, format = DateTime)]

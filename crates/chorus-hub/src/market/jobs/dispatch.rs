@@ -173,7 +173,7 @@ async fn finish_dispatched_job(hub: &HubContext, job_row: JobId, ending: JobEndi
         // The job was closed meanwhile, and that ending stands.
         Err(error) if error.code == ErrorCode::JobClosed => Ok(()),
         Err(error) if error.code == ErrorCode::BudgetInsufficient => {
-            let message = "the agent asked for more than the budget".to_owned();
+            let message = "the agent asked for more than the agreed price".to_owned();
             let code = ErrorCode::ExecutionError.as_str().to_owned();
             let ending = JobEnding::Failed {
                 code,

@@ -27,7 +27,7 @@ pub(in crate::market) enum JobEnding {
     Done {
         /// The output as JSON.
         output: String,
-        /// What the worker charges; without it, the offered cost.
+        /// What the worker charges, at most the offered cost; without it, the offered cost.
         cost: Option<Credits>,
         took_ms: Option<i64>,
     },
@@ -280,8 +280,9 @@ async fn settle_credits(
             took_ms,
         } => {
             let paid = cost.unwrap_or(job.cost);
-            if paid > job.budget {
-                let message = format!("execution_cost is above the budget of {}", job.budget);
+            // The price at the time of the request, which is within the budget: a larger budget is no larger price.
+            if paid > job.cost {
+                let message = format!("execution_cost is above the agreed price of {}", job.cost);
                 return Err(Error::new(ErrorCode::BudgetInsufficient, message));
             }
             ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;

@@ -195,12 +195,13 @@ async fn performed(store: &Store, model: &Model, step: Step) -> Result<()> {
     let named = |id: JobId| JobRef { id, job_id: "job" };
     store
         .write(async move |txn| match step {
-            Step::Grant { owner, amount } => {
-                Ok(
-                    ledger::grant_opening_credits(txn, owner, Credits::from_hundredths(amount))
-                        .await?,
-                )
-            }
+            Step::Grant { owner, amount } => Ok(ledger::grant_opening_credits(
+                txn,
+                owner,
+                [&owner.to_string(); 2],
+                Credits::from_hundredths(amount),
+            )
+            .await?),
             Step::Transfer { from, to, amount } | Step::Undone { from, to, amount } => {
                 let posting = NewPosting {
                     kind: "transfer",

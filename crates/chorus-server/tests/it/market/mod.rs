@@ -1,5 +1,6 @@
 //! The market: skills, jobs, the ledger and reputation.
 
+mod gaming;
 mod job_endings;
 mod job_endpoints;
 mod job_list;

@@ -71,7 +71,8 @@ story!(
             403,
             "ERR_FORBIDDEN",
         );
-        assert_eq!(account(&next, "alice@chorus").await["balance"], 100.0);
+        // a name is granted once.
+        assert_eq!(account(&next, "alice@chorus").await["balance"], 0.0);
         // What the two had together is the other one's now, under its own name.
         assert_eq!(account(&helper, "helper@chorus").await["balance"], 100.0);
         assert_eq!(
@@ -80,7 +81,7 @@ story!(
                 .status,
             200
         );
-        assert_eq!(account(&next, "alice@chorus").await["balance"], 140.0);
+        assert_eq!(account(&next, "alice@chorus").await["balance"], 40.0);
         let own = helper.get("/audit").await.json();
         assert_eq!(own["postings"].as_array().unwrap().len(), 2, "{own}");
         assert_market_refused(
