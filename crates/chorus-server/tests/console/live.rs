@@ -206,6 +206,7 @@ async fn a_room_unfolds_while_agents_work_in_it() {
         .write(".composer textarea", "@bob what is the weather?")
         .await;
     stage.browser.click(".composer button").await;
+    inbox.next("channel_invite").await;
     let delivery = inbox.next("channel").await;
     assert_eq!(
         delivery.data["message"]["content"],

@@ -297,22 +297,7 @@ impl ServeOptions {
         settings.trusted_proxies = self.trusted_proxies;
         settings.cors_origins = self.cors_origins;
         let hub = &mut settings.hub;
-        hub.bus_url = match self.bus {
-            Some(url) if url.expose() == "local" => None,
-            Some(url)
-                if !["nats://", "tls://"]
-                    .iter()
-                    .any(|scheme| url.expose().starts_with(scheme)) =>
-            {
-                return Err(Fail::usage_error("--bus is local or a nats:// URL"));
-            }
-            Some(_) if self.database.is_none() => {
-                return Err(Fail::usage_error(
-                    "--bus nats://… is for hubs that share a database: give --database too",
-                ));
-            }
-            bus => bus,
-        };
+        hub.bus_url = check_bus_url(self.bus, self.database.is_some())?;
         hub.bus_files = BusFiles {
             credentials: self.bus_credentials,
             root_certs: self.bus_root_cert,
@@ -349,6 +334,24 @@ impl ServeOptions {
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
         hub.retain = self.retain.map(|retention| retention.0);
         Ok(settings)
+    }
+}
+
+/// The bus of several hubs; `local` and no option mean none.
+fn check_bus_url(bus: Option<Secret>, has_database: bool) -> Result<Option<Secret>, Fail> {
+    match bus {
+        Some(url) if url.expose() == "local" => Ok(None),
+        Some(url)
+            if !["nats://", "tls://"]
+                .iter()
+                .any(|scheme| url.expose().starts_with(scheme)) =>
+        {
+            Err(Fail::usage_error("--bus is local or a nats:// URL"))
+        }
+        Some(_) if !has_database => Err(Fail::usage_error(
+            "--bus nats://… is for hubs that share a database: give --database too",
+        )),
+        bus => Ok(bus),
     }
 }
 
