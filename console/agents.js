@@ -136,7 +136,7 @@ function openAgent(root, id) {
         h(
           'div',
           {},
-          h('h2', {}, renderName(record.agent_id), ' ', renderUnverified(record)),
+          h('h2', {}, renderName(record.agent_id), record.host_verified === false && ' ', renderUnverified(record)),
           h(
             'p.quiet',
             {},

@@ -142,7 +142,7 @@ pub const HTTP_URL: TextGrammar = TextGrammar {
 };
 
 pub const URL_PATTERN: &str =
-    r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\u0000-\u0020\\@/?#]+(?:[/?#][^\s\u0000-\u0020]*)?$";
+    r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\u0000-\u0020\u007f-\u009f\\@/?#]+(?:[/?#][^\s\u0000-\u0020\u007f-\u009f]*)?$";
 
 pub fn is_http_url(text: &str) -> bool {
     let has_blank = text.chars().any(|c| c.is_whitespace() || c.is_control());
