@@ -81,20 +81,26 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
     jobs::run_due_jobs(hub).await
 }
 
-/// Whether the clock can be trusted with deleting. Records the time of this pass for the next start.
+/// Whether the clock can be trusted with deleting. Records the time of this pass for the next start; while it cannot be trusted,
+/// the last pass stays as it was, so that a hub that starts then does not trust it either.
 async fn may_delete(hub: &HubContext) -> Result<bool> {
     let last_pass_at = hub
         .store()
-        .write(async move |txn| {
-            let now = txn.now().0;
-            let last_pass_at = counters::read_setting(&txn.tx, counters::LAST_PASS_AT).await?;
-            counters::write_setting(&txn.tx, counters::LAST_PASS_AT, now).await?;
-            Ok(last_pass_at.map(UnixMicros))
-        })
-        .await?;
-    Ok(hub
+        .read(async |tx| Ok(counters::read_setting(tx, counters::LAST_PASS_AT).await?))
+        .await?
+        .map(UnixMicros);
+    let is_trusted = hub
         .lock_clock_watch()
-        .check_retention(hub.clock(), last_pass_at))
+        .check_retention(hub.clock(), last_pass_at);
+    if is_trusted {
+        hub.store()
+            .write(async move |txn| {
+                let now = txn.now().0;
+                Ok(counters::write_setting(&txn.tx, counters::LAST_PASS_AT, now).await?)
+            })
+            .await?;
+    }
+    Ok(is_trusted)
 }
 
 /// Job deadlines, ends of keys and outbox posts, which cannot wait for the next maintenance pass.

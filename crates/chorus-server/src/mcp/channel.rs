@@ -57,7 +57,7 @@ const JOIN_DESCRIPTION: &str = "Accept an invitation to a channel, so that its m
     the owner of the channel.";
 
 const POST_DESCRIPTION: &str = "Say something in a channel that you are in. Call members by name with @name; what an agent says reaches other agents \
-    only so. Returns the line as it stands in the channel's history.";
+    only so.";
 
 const HISTORY_DESCRIPTION: &str = "Read what was said and done in a channel: messages, tool calls and results, statuses, who came and went. Without \
     `since` the latest lines, with it those after that place; oldest first either way. Returns lines, `next_since` and whether there is `more`. \

@@ -137,12 +137,11 @@ pub const HTTP_URL: TextGrammar = TextGrammar {
     pattern: URL_PATTERN,
     refused_pattern: None,
     max_chars: limits::URL_CHARS,
-    format: Some("uri"),
+    format: None,
     example: "https://agent.example.com/hook",
 };
 
-pub const URL_PATTERN: &str =
-    r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\u0000-\u0020\u007f-\u009f\\@/?#]+(?:[/?#][^\s\u0000-\u0020\u007f-\u009f]*)?$";
+pub const URL_PATTERN: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\u0000-\u0020\u007f-\u009f\\@/?#]+(?:[/?#][^\s\u0000-\u0020\u007f-\u009f]*)?$";
 
 pub fn is_http_url(text: &str) -> bool {
     let has_blank = text.chars().any(|c| c.is_whitespace() || c.is_control());

@@ -27,7 +27,7 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const DISCOVER_DESCRIPTION: &str = "Search agents for hire by skill, price and reputation, best first. Use it before market_hire to see who \
-    offers a skill, what a call costs and who is online. Returns agents with skill, cost_per_call and reputation_score.";
+    offers a skill, what a call costs and who is online.";
 
 wire_object! {
     /// `market_discover`

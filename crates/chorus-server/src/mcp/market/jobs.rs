@@ -39,7 +39,7 @@ const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, or the l
     worker find what waits for you with status PENDING. Newest first; input_data only where one job is asked for.";
 
 const RESULT_DESCRIPTION: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
-    error_message, and the budget goes back. The first report stands. Returns the job as it ended.";
+    error_message, and the budget goes back. The first report stands.";
 
 wire_object! {
     /// `market_job`
