@@ -33,6 +33,8 @@ REFUSALS_BY_RULE = (
     # A NUL anywhere in a value of any form.
     "a value without NUL characters",
     "skill_name is another one than in the path",
+    # A field that must differ between the objects of a list.
+    "skill_name is given twice",
     "is not the one in the path",
     # A revision of MCP that needs another header.
     "missing required Mcp-Method header",
