@@ -4,10 +4,11 @@ use super::{Identity, Principal};
 use crate::Result;
 use crate::clock::Clock;
 use crate::limits;
-use crate::store::{OwnerId, RowId, Store, owner_usage};
+use crate::store::{OwnerId, Store, owner_usage};
 use chorus_wire::limits::STORED_ENTRY_BYTES;
 use chorus_wire::usage::{QuotaBounds, QuotaName, QuotaUse, UsageReport};
 use quick_cache::sync::Cache;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 pub(crate) struct StoredBytes {
     bounds: QuotaBounds,
     clock: Clock,
-    owners: Cache<i64, std::sync::Arc<CachedUse>>,
+    owners: Cache<OwnerId, Arc<CachedUse>>,
 }
 
 struct CachedUse {
@@ -37,7 +38,7 @@ impl StoredBytes {
     async fn charge(&self, store: &Store, owner: OwnerId, octets: u64) -> Result<()> {
         let now = self.clock.monotonic_now();
         let is_younger = |used: &CachedUse, age| now.saturating_sub(used.read_at) < age;
-        if let Some(used) = self.owners.get(&owner.to_number())
+        if let Some(used) = self.owners.get(&owner)
             && is_younger(&used, limits::STORED_BYTES_REREAD)
         {
             let wanted = used.octets.load(Ordering::Relaxed).saturating_add(octets);
@@ -59,8 +60,7 @@ impl StoredBytes {
             octets: counted.into(),
             read_at: now,
         };
-        self.owners
-            .insert(owner.to_number(), std::sync::Arc::new(used));
+        self.owners.insert(owner, Arc::new(used));
         verdict
     }
 }

@@ -86,6 +86,7 @@ pub async fn revoke_key(
     let ended = hub
         .store()
         .write(async move |txn| {
+            require_live_key(txn, &caller).await?;
             let row = agent_keys::find_key(&txn.tx, &key_id)
                 .await?
                 .filter(|row| row.agent == caller.id)

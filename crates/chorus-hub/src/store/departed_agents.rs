@@ -6,16 +6,18 @@ use chorus_wire::time::UnixMicros;
 /// The setting with the time of departure up to which agents have been looked at. Each is looked at once.
 const LOOKED_AT: &str = "departed";
 
-/// Looks at up to `limit` agents that unregistered before `gone_before`, and returns how many. The row of an agent that a message
+/// Looks at about `limit` agents that unregistered before `gone_before`, and returns how many. The row of an agent that a message
 /// or a job names stays, because those show the name.
 pub(super) async fn trim_departed_agents(
     tx: &DbConnection<'_>,
     gone_before: UnixMicros,
     limit: i64,
 ) -> Result<u64, DbError> {
-    const SQL: &str =
-        "select id, owner, deleted_at from principals where deleted_at > $1 and deleted_at < $2
-                       order by deleted_at limit $3";
+    // All that unregistered at one time are looked at together: one write group has one time.
+    const SQL: &str = "select id, owner, deleted_at from principals where deleted_at > $1 and deleted_at <=
+                           (select max(d.deleted_at) from (select deleted_at from principals
+                            where deleted_at > $1 and deleted_at < $2 order by deleted_at limit $3) d)
+                       order by deleted_at";
     let looked_at = counters::read_setting(tx, LOOKED_AT).await?.unwrap_or(0);
     let params = [
         SqlParam::Int(looked_at),

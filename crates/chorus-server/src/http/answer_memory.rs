@@ -1,8 +1,7 @@
 //! Bounds the memory of large answers that clients have not taken yet, in total and per address.
 
-use super::api_error::ApiError;
 use axum::body::{Body, HttpBody};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use chorus_wire::Error;
 use hyper::body::{Frame, SizeHint};
@@ -35,21 +34,18 @@ impl LargeAnswers {
     }
 
     /// The response, counted until its bytes are written, or a 503 when there is no memory for it.
-    pub fn hold_response(&self, client: IpAddr, response: Response) -> Response {
+    pub fn hold_response(&self, client: IpAddr, response: Response) -> Result<Response, Error> {
         let bytes = response.body().size_hint().lower();
         if bytes <= COUNTED_FROM_BYTES {
-            return response;
+            return Ok(response);
         }
-        match self.reserve(client, bytes) {
-            Some(reservation) => response.map(|body| {
-                let reservation = Arc::new(reservation);
-                Body::new(HeldBody { body, reservation })
-            }),
-            None => ApiError::from(Error::unavailable(
-                "too many large answers wait for their clients",
-            ))
-            .into_response(),
-        }
+        let reservation = self
+            .reserve(client, bytes)
+            .ok_or_else(|| Error::unavailable("too many large answers wait for their clients"))?;
+        Ok(response.map(|body| {
+            let reservation = Arc::new(reservation);
+            Body::new(HeldBody { body, reservation })
+        }))
     }
 
     fn reserve(&self, address: IpAddr, bytes: u64) -> Option<AnswerReservation> {
@@ -136,7 +132,6 @@ impl HttpBody for HeldBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::StatusCode;
     use http_body_util::BodyExt;
 
     fn page() -> Response {
@@ -149,21 +144,21 @@ mod tests {
         let answers = LargeAnswers::default();
         let slow: IpAddr = "192.0.2.1".parse().unwrap();
         let ask = |client: IpAddr| answers.hold_response(client, page());
-        let mut held: Vec<Response> = (0..16).map(|_| ask(slow)).collect();
-        assert!(held.iter().all(|answer| answer.status() == StatusCode::OK));
-        assert_eq!(ask(slow).status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(ask("192.0.2.2".parse().unwrap()).status(), StatusCode::OK);
+        let mut held: Vec<Response> = (0..16).map(|_| ask(slow).unwrap()).collect();
+        let refusal = ask(slow).unwrap_err();
+        assert_eq!(refusal.code, chorus_wire::ErrorCode::Unavailable);
+        assert!(ask("192.0.2.2".parse().unwrap()).is_ok());
         // The chunk holds the memory, not the body that it came from.
         let mut body = held.remove(0).into_body();
         let chunk = body.frame().await.unwrap().unwrap().into_data().unwrap();
         drop(body);
-        assert_eq!(ask(slow).status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(ask(slow).is_err());
         drop(chunk);
-        assert_eq!(ask(slow).status(), StatusCode::OK);
+        assert!(ask(slow).is_ok());
         drop(held);
         assert_eq!(answers.lock_bytes().total, 0);
         assert!(answers.lock_bytes().by_address.is_empty());
         let small = Response::new(Body::from("small"));
-        assert_eq!(answers.hold_response(slow, small).status(), StatusCode::OK);
+        assert!(answers.hold_response(slow, small).is_ok());
     }
 }

@@ -160,7 +160,7 @@ async fn dispatch_request(
         request.extensions_mut().insert(auth.with_scope(scope));
     }
     let response = next.run(request).await;
-    Ok(state.large_answers.hold_response(client, response))
+    state.large_answers.hold_response(client, response)
 }
 
 /// The HTTP parser accepts slightly more than the limit, so that the refusal can be JSON (failure 26).
