@@ -210,7 +210,10 @@ impl StoreWriter {
                 WriterConnection::Postgres { .. } => self.commit_with_timeout(&mut group).await,
             };
             match committed {
-                Ok(committed) => self.publish_and_answer(committed, &mut group),
+                Ok(committed) => {
+                    self.publish_and_answer(committed, &mut group);
+                    self.maintain_file();
+                }
                 Err(error) => self.refuse_group(error, &mut group),
             }
             // Also under load, because only this read synchronises the clock.
@@ -229,6 +232,15 @@ impl StoreWriter {
         self.file_upkeep
             .as_ref()
             .map_or(Ok(()), FileUpkeep::check_wal)
+    }
+
+    /// After the answers, which do not depend on it: a checkpoint may take a while.
+    fn maintain_file(&mut self) {
+        if let (WriterConnection::Sqlite(connection), Some(upkeep)) =
+            (&self.connection, &mut self.file_upkeep)
+        {
+            upkeep.on_group_committed(connection, self.clock.monotonic_now());
+        }
     }
 
     /// Answers the requests of a group that was not committed.
@@ -444,9 +456,6 @@ impl StoreWriter {
         self.head = head;
         self.indexed_seq
             .store(head.indexed_seq.0, Ordering::Release);
-        if let (DbConnection::Sqlite(connection), Some(upkeep)) = (&tx, &mut self.file_upkeep) {
-            upkeep.on_group_committed(connection, self.clock.monotonic_now());
-        }
         if !has_peers {
             return Ok(CommittedGroup {
                 peer_entries: Vec::new(),

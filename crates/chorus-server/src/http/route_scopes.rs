@@ -43,32 +43,29 @@ impl RequiredScope {
 
 /// The scopes of all routes.
 #[derive(Debug, Default)]
-pub struct RouteScopes(HashMap<(Method, String), RequiredScope>);
+pub struct RouteScopes(HashMap<String, Vec<(Method, RequiredScope)>>);
 
 impl RouteScopes {
     /// Reads the annotations. A route whose annotation names no scope needs `admin`; a test finds it.
     pub fn from_document(api: &utoipa::openapi::OpenApi) -> Self {
-        let named = list_named_scopes(api).into_iter();
-        Self(
-            named
-                .map(|(route, scope)| {
-                    (
-                        route,
-                        scope.unwrap_or(RequiredScope::Needs(KeyScope::Admin)),
-                    )
-                })
-                .collect(),
-        )
+        let mut routes = HashMap::<String, Vec<_>>::new();
+        for ((method, path), scope) in list_named_scopes(api) {
+            let scope = scope.unwrap_or(RequiredScope::Needs(KeyScope::Admin));
+            routes.entry(path).or_default().push((method, scope));
+        }
+        Self(routes)
     }
 
     pub fn find(&self, method: &Method, route: &str) -> RequiredScope {
         // A HEAD request is answered by the handler of GET.
         let method = match *method {
-            Method::HEAD => Method::GET,
-            ref method => method.clone(),
+            Method::HEAD => &Method::GET,
+            ref method => method,
         };
-        let found = self.0.get(&(method, route.to_owned()));
-        found.copied().unwrap_or(RequiredScope::Any)
+        self.0
+            .get(route)
+            .and_then(|methods| methods.iter().find(|(known, _)| known == method))
+            .map_or(RequiredScope::Any, |(_, scope)| *scope)
     }
 }
 
