@@ -87,6 +87,19 @@ impl HubClient {
             .await
             .map(|_| ())
     }
+
+    /// Says that the text of a received message was part of a model's turn or on a person's screen. The first time
+    /// stands, so it is retried.
+    pub async fn mark_shown(&self, trace_id: &str) -> Result<()> {
+        let path = format!(
+            "{}/{}/shown",
+            self.fetch_paths().await?.history,
+            encode_segment(trace_id)
+        );
+        self.send_with_retry(ApiCall::post(path, String::new()))
+            .await
+            .map(|_| ())
+    }
 }
 
 /// Whether another try may succeed (TRN-46, TRN-47).

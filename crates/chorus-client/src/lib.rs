@@ -19,6 +19,7 @@ pub mod limits;
 pub mod market;
 pub mod mcp;
 pub mod ops;
+mod wait;
 
 pub use error::{Error, ErrorResponse};
 pub use http::HubClient;

@@ -334,6 +334,10 @@ pub struct HistoryRow {
     pub delivered_via: DeliveredVia,
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: UnixMicros,
+    /// When its text was first shown to the receiver.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub shown_at: Option<UnixMicros>,
 }
 
 /// The data of a `message` event on the inbox.
@@ -357,6 +361,16 @@ pub struct ReceiptEvent {
     pub timestamp: UnixMicros,
 }
 
+/// The data of a `shown` event on the sender's inbox: the text of its message was part of a model's turn or on a screen.
+/// It implies no answer.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ShownEvent {
+    pub trace_id: Uuid,
+    pub receiver_id: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp: UnixMicros,
+}
+
 /// The state of a message: `data` of `GET /messages/{trace_id}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageStatus {
@@ -371,6 +385,10 @@ pub struct MessageStatus {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub delivered_at: Option<UnixMicros>,
+    /// When its text was first part of a model's turn or on a screen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub shown_at: Option<UnixMicros>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub acknowledged_at: Option<UnixMicros>,

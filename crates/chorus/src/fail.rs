@@ -1,4 +1,4 @@
-//! The error of a command: a message and one of four exit codes.
+//! The error of a command: a message and one of five exit codes.
 
 use chorus_client::Error;
 use std::process::ExitCode;
@@ -13,14 +13,17 @@ pub enum ExitKind {
     Transport = 3,
     /// The hub or the receiver refused.
     Refused = 4,
+    /// What the command waited for did not happen in time.
+    TimedOut = 5,
 }
 
-const OWN_CODES: [&str; 5] = [
+const OWN_CODES: [&str; 6] = [
     "USAGE",
     "FILE",
     "NOT_REGISTERED",
     "TRANSPORT",
     "NOT_UNDERSTOOD",
+    "TIMED_OUT",
 ];
 
 #[derive(Debug)]
@@ -64,7 +67,7 @@ impl Fail {
                 exit: ExitKind::Refused,
                 ..self
             },
-            ExitKind::Usage | ExitKind::Transport | ExitKind::Refused => self,
+            ExitKind::Usage | ExitKind::Transport | ExitKind::Refused | ExitKind::TimedOut => self,
         }
     }
 

@@ -23,10 +23,10 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
             );
             sse::format_event("message", id, &data)
         }
-        EntryKind::Receipt => {
+        EntryKind::Receipt | EntryKind::Shown => {
             let open = entry.body.strip_suffix('}').unwrap_or(&entry.body);
             sse::format_event(
-                "receipt",
+                entry.kind.as_str(),
                 id,
                 &format!(r#"{open},"timestamp":"{}"}}"#, entry.at),
             )
@@ -103,6 +103,7 @@ pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
         },
         // Jobs are private to their parties, channels to their members.
         EntryKind::Receipt
+        | EntryKind::Shown
         | EntryKind::Channel
         | EntryKind::ChannelInvite
         | EntryKind::Job

@@ -108,6 +108,7 @@ fn history_row(entry: LogEntry, salt: u32) -> std::result::Result<HistoryRow, Db
             .map_err(|e| DbError::Other(e.to_string()))?,
         delivered_via: delivered_via(entry.delivery),
         timestamp: entry.at,
+        shown_at: entry.shown_at,
     })
 }
 

@@ -5,6 +5,7 @@ mod history;
 mod relay;
 mod respond;
 mod send;
+mod shown;
 mod status;
 
 pub use crate::identity::IdempotencyKey;
@@ -13,4 +14,5 @@ pub use history::{HistoryStart, MessagePage, list_message_history, search_messag
 pub use relay::{StreamedSend, send_streaming};
 pub use respond::respond_to_message;
 pub use send::{SendOutcome, send_envelope};
+pub use shown::{mark_all_shown, mark_shown};
 pub use status::get_message_status;

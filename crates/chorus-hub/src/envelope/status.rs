@@ -75,6 +75,7 @@ pub(super) fn message_status(hub: &HubContext, message: MessageRecord) -> Messag
         delivered_via,
         sent_at: entry.at,
         delivered_at,
+        shown_at: entry.shown_at,
         acknowledged_at: message.response.as_ref().map(|(_, at)| *at),
         receiver_response: message
             .response

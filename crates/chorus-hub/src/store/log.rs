@@ -31,7 +31,7 @@ macro_rules! text_enum {
 text_enum! {
     /// What an entry is. Only operators receive `Activity`, only hubs receive `CacheInvalidation`. The others are events on the
     /// stream of their subject; from `ChannelMessage` on, the subject is a channel.
-    EntryKind { Message "message", Receipt "receipt", Channel "channel", Job "job", JobResult "job_result", ChannelInvite "channel_invite", Activity "activity",
+    EntryKind { Message "message", Receipt "receipt", Shown "shown", Channel "channel", Job "job", JobResult "job_result", ChannelInvite "channel_invite", Activity "activity",
            ChannelMessage "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", ChannelError "error", MemberChange "member",
            CacheInvalidation "notice" }
 }
@@ -68,6 +68,8 @@ pub(crate) struct LogEntry {
     pub body: Arc<str>,
     pub delivery: Option<DeliveryState>,
     pub delivered_at: Option<UnixMicros>,
+    /// When the text of a message was first shown to its receiver.
+    pub shown_at: Option<UnixMicros>,
     /// The part of the body that is stored once for several entries.
     pub shared: Option<SharedPart>,
     /// A draining live stream took the entry when it was published.
@@ -232,7 +234,7 @@ macro_rules! entry_columns {
         concat!(
             "l.seq, l.subject, l.kind, l.actor, ",
             $actor_name,
-            ", l.at, l.body, l.via, l.delivered_at, ",
+            ", l.at, l.body, l.via, l.delivered_at, l.shown_at, ",
             $subject_name,
             ", l.shared, l.shared_at, (select b.text from shared_bodies b where b.id = l.shared)"
         )
@@ -260,6 +262,7 @@ impl FromRow for LogEntry {
                 .map(DeliveryState::parse)
                 .transpose()?,
             delivered_at: columns.maybe_int()?.map(UnixMicros),
+            shown_at: columns.maybe_int()?.map(UnixMicros),
             subject_name: columns.maybe_text()?.unwrap_or_default().into(),
             shared: None,
             accepted: false,
@@ -390,6 +393,7 @@ fn unread_entry(seq: LogSeq, at: UnixMicros) -> LogEntry {
         body: "".into(),
         delivery: None,
         delivered_at: None,
+        shown_at: None,
         shared: None,
         accepted: false,
     }

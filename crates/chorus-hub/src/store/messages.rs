@@ -257,6 +257,17 @@ pub(crate) async fn mark_messages_delivered(
     Ok(())
 }
 
+/// Records that the text of a message was shown to its receiver; false when it was before. The first time stands.
+pub(crate) async fn mark_message_shown(
+    txn: &mut WriteTxn<'_>,
+    seq: LogSeq,
+) -> Result<bool, DbError> {
+    const SQL: &str =
+        "update log set shown_at = $2 where seq = $1 and kind = 'message' and shown_at is null";
+    let params = [SqlParam::id(seq), SqlParam::Int(txn.now().0)];
+    Ok(txn.tx.execute(SQL, &params).await? == 1)
+}
+
 /// Max messages that one transaction fails, because all other writes wait for it.
 const ABANDON_BATCH: i64 = 500;
 

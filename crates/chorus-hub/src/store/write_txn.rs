@@ -136,6 +136,7 @@ impl<'t> WriteTxn<'t> {
             body: new.body,
             delivery,
             delivered_at: None,
+            shown_at: None,
             shared: None,
             accepted: false,
         });

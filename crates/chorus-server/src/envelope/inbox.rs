@@ -18,11 +18,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(stream_inbox))
         .routes(routes!(respond_to_message))
+        .routes(routes!(mark_message_shown))
 }
 
 /// Stream my inbox
 ///
-/// A stream of server-sent events that stays open: messages, receipts, channel deliveries and jobs. With `Last-Event-ID` or
+/// A stream of server-sent events that stays open: messages, receipts, what was shown, channel deliveries and jobs. With `Last-Event-ID` or
 /// `since` it first replays what the agent missed. A comment line comes every 15 seconds on a quiet stream.
 #[utoipa::path(get, path = "/agent/inbox", tag = "envelope", security(("agent_key" = ["read"])),
     params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
@@ -58,5 +59,25 @@ async fn respond_to_message(
         &state,
         StatusCode::OK,
         envelope::respond_to_message(&principal, &state.hub, &trace_id, response).await?,
+    )
+}
+
+/// Say that a message was shown
+///
+/// Its text was part of a model's turn or on a person's screen. The first time stands, and the sender gets it as a `shown` event.
+/// It is not a response, and implies none.
+#[utoipa::path(post, path = "/agent/messages/{trace_id}/shown", tag = "envelope", security(("agent_key" = ["read"])),
+    params(("trace_id" = String, Path, description = "The trace_id of the message")),
+    responses((status = 200, body = SuccessReply<MessageStatus>, description = "The message with the time at which it was first shown."),
+        (status = 404, description = "This agent has received no such message.")))]
+async fn mark_message_shown(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParam(trace_id): PathParam,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
+        StatusCode::OK,
+        envelope::mark_shown(&principal, &state.hub, &trace_id).await?,
     )
 }

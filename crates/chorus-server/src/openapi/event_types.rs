@@ -16,9 +16,10 @@ const STREAM_ENDS: [StreamEnd; 6] = [
 ];
 
 /// Schemas that no request and no other reply uses.
-const EVENT_ONLY_SCHEMAS: [&str; 4] = [
+const EVENT_ONLY_SCHEMAS: [&str; 5] = [
     "MessageEvent",
     "ReceiptEvent",
+    "ShownEvent",
     "DispatchedJob",
     "ChannelInvite",
 ];
@@ -107,6 +108,7 @@ fn inbox_events() -> Value {
         "connected": event("The stream is open.", object_of(&[("agent_id", text()), ("timestamp", instant())])),
         "message": event("A message for this agent.", reference("MessageEvent")),
         "receipt": event("The receiver's answer to a message that this agent sent.", reference("ReceiptEvent")),
+        "shown": event("The text of a message that this agent sent was shown to its receiver. It implies no answer.", reference("ShownEvent")),
         "channel": event("A delivery of a channel that this agent is in.", reference("ChannelDelivery")),
         "channel_invite": event("An invitation to a channel. Nothing else of the channel comes before it is accepted.", reference("ChannelInvite")),
         "job": event("A job that this agent shall do.", reference("DispatchedJob")),

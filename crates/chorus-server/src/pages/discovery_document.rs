@@ -39,7 +39,7 @@ struct HubCapabilities {
     /// How a message can reach a receiver.
     delivery: [&'static str; 2],
     /// What an inbox stream carries.
-    inbox_events: [&'static str; 7],
+    inbox_events: [&'static str; 8],
     /// How a stream goes on where it stopped.
     resume: [&'static str; 2],
     streaming_send: bool,
@@ -128,6 +128,7 @@ fn describe_capabilities(state: &AppState) -> HubCapabilities {
             "connected",
             "message",
             "receipt",
+            "shown",
             "channel",
             "job",
             "job_result",

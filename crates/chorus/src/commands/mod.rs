@@ -25,6 +25,7 @@ pub mod say;
 pub mod schema;
 mod secret_url;
 pub mod send;
+mod send_wait;
 pub mod serve;
 pub mod status;
 pub mod uninstall;

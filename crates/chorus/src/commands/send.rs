@@ -1,5 +1,7 @@
 //! `chorus send`: sends one envelope to one agent, through the hub or directly (SKL-11).
 
+use super::duration::parse_duration;
+use super::send_wait::{SentMessage, WaitedFact};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, session, session::ClientSession};
 use chorus_client::files::{
@@ -13,6 +15,7 @@ use chorus_wire::message::{ReceiverReply, SendReply};
 use chorus_wire::{CHORUS_VERSION, limits};
 use serde_json::{json, value::RawValue};
 use std::io::Read;
+use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -42,6 +45,12 @@ pub struct Args {
     /// How often to retry when the receiver's endpoint cannot be reached
     #[arg(long, value_name = "N", default_value_t = 0)]
     retry: u32,
+    /// Wait until the receiver's model or user was shown the message, or until an answer comes
+    #[arg(long, value_name = "FACT", conflicts_with = "direct")]
+    wait: Option<WaitedFact>,
+    /// How long to wait; after it the exit code is 5, and the message stays sent
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m", requires = "wait")]
+    timeout: Duration,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
@@ -75,8 +84,19 @@ async fn send_by_hub(common: &CommonArgs, args: &Args, text: String) -> Result<(
         .await?;
     let output = json!(accepted.sent);
     output::print_result(common.json, &output, || format_sent(&peer, &accepted.sent));
-    append_sent(&session.files, &peer, accepted.at, &envelope);
-    check_delivery(&accepted.sent)
+    append_sent(&session.files, &peer, accepted.at.clone(), &envelope);
+    check_delivery(&accepted.sent)?;
+    match args.wait {
+        Some(fact) => {
+            let waiting = SentMessage {
+                peer: &peer,
+                conversation_id: envelope.conversation_id(),
+                accepted: &accepted,
+            };
+            waiting.wait_for(common, &session, fact, args.timeout).await
+        }
+        None => Ok(()),
+    }
 }
 
 async fn send_direct(

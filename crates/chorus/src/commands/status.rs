@@ -18,12 +18,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             output::escape_controls(&status.receiver_id),
             output::whole_seconds(&status.sent_at.to_string()),
         );
-        if let Some(at) = status.acknowledged_at.or(status.delivered_at) {
-            text.push_str(&format!(
-                ", {} {}",
-                status.status,
-                output::whole_seconds(&at.to_string())
-            ));
+        let facts = [
+            ("delivered", status.delivered_at),
+            ("shown", status.shown_at),
+            ("acknowledged", status.acknowledged_at),
+        ];
+        for (fact, at) in facts {
+            if let Some(at) = at {
+                let at = at.to_string();
+                text.push_str(&format!(", {fact} {}", output::whole_seconds(&at)));
+            }
         }
         if let Some(response) = &status.receiver_response {
             text.push_str(&format!(

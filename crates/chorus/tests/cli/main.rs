@@ -46,6 +46,7 @@ mod schema;
 mod secure_bus;
 mod secure_database;
 mod servers;
+mod shown;
 mod skew;
 mod skewed_hubs;
 mod split;

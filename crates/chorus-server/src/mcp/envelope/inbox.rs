@@ -13,6 +13,7 @@ use chorus_wire::{limits, wire_object};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 pub fn inbox_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![ToolDefinition::new(
@@ -55,7 +56,7 @@ struct InboxPage {
 #[derive(Serialize, ToSchema)]
 struct InboxEvent {
     id: u64,
-    /// `message`, `receipt`, `channel`, `job` or `job_result`.
+    /// `message`, `receipt`, `shown`, `channel`, `job` or `job_result`.
     event: String,
     /// As the inbox stream prints it.
     #[schema(value_type = Object)]
@@ -90,6 +91,7 @@ async fn read_inbox(
         .last()
         .filter(|_| is_truncated)
         .map_or(peeked.next, |event| event.id);
+    mark_events_shown(&call, &events).await;
     let text = match (events.len(), since) {
         (0, None) => {
             format!("no message waits for you; ask with since {next_since} for whatever else comes")
@@ -129,4 +131,19 @@ async fn acknowledge_messages(call: &ToolCall, trace_ids: &[String]) -> Result<(
         })?;
     }
     Ok(())
+}
+
+/// The result is part of a model's turn. The model gets it also when that cannot be recorded.
+async fn mark_events_shown(call: &ToolCall, events: &[InboxEvent]) {
+    #[derive(serde::Deserialize)]
+    struct MessageTrace {
+        trace_id: Uuid,
+    }
+    let messages = events.iter().filter(|event| event.event == "message");
+    let traces = messages.filter_map(|event| serde_json::from_str(event.data.get()).ok());
+    let trace_ids = traces.map(|MessageTrace { trace_id }| trace_id).collect();
+    if let Err(error) = envelope::mark_all_shown(&call.principal, &call.state.hub, trace_ids).await
+    {
+        tracing::warn!(%error, "that messages were shown was not recorded");
+    }
 }

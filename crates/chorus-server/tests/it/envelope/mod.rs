@@ -8,6 +8,7 @@ mod inbox;
 mod load;
 mod receipts;
 mod send_outcomes;
+mod shown;
 mod signed_webhooks;
 mod ssrf_guard;
 mod streamed_replies;

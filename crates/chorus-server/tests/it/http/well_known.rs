@@ -3,7 +3,7 @@
 use crate::support::examples::example;
 use serde_json::json;
 
-const ROUTES: [(&str, &str); 26] = [
+const ROUTES: [(&str, &str); 27] = [
     ("post", "/register"),
     ("post", "/agents"),
     ("get", "/agents"),
@@ -17,6 +17,7 @@ const ROUTES: [(&str, &str); 26] = [
     ("post", "/agent/session"),
     ("get", "/agent/messages"),
     ("post", "/agent/messages/{trace_id}/response"),
+    ("post", "/agent/messages/{trace_id}/shown"),
     ("get", "/skill"),
     ("get", "/skill/{lang}"),
     ("get", "/.well-known/chorus.json"),

@@ -4,7 +4,7 @@ use crate::support::actors::{Answer, Caller, registration};
 use crate::support::hub::{Hub, OPERATOR_KEY};
 use serde_json::json;
 
-const AGENT_ROUTES: [(&str, &str); 8] = [
+const AGENT_ROUTES: [(&str, &str); 9] = [
     ("POST", "/messages"),
     ("GET", "/agent/inbox"),
     ("GET", "/agent/messages"),
@@ -15,6 +15,10 @@ const AGENT_ROUTES: [(&str, &str); 8] = [
     (
         "POST",
         "/agent/messages/01890000-0000-7000-8000-000000000000/response",
+    ),
+    (
+        "POST",
+        "/agent/messages/01890000-0000-7000-8000-000000000000/shown",
     ),
 ];
 

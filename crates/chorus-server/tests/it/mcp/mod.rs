@@ -3,7 +3,7 @@
 mod channel_access;
 mod channel_tools;
 mod frame_tools;
-mod host_client;
+pub mod host_client;
 mod hostile_input;
 mod market_tools;
 mod message_tools;

@@ -191,6 +191,13 @@ impl HookNews {
         self.progress
             .save_progress(self.new_progress.0, self.new_progress.1.take())?;
         self.progress.reset_stops(session)?;
+        for message in self.messages.iter().rev().take(MAX_MESSAGES).rev() {
+            let trace_id = &message.trace_id;
+            // Another hub may not know it; the receipt below says enough there.
+            if let Err(error) = self.session.client.mark_shown(trace_id).await {
+                tracing::debug!("{trace_id} could not be marked as shown: {error}");
+            }
+        }
         for trace_id in &self.unanswered {
             if let Err(error) = self
                 .session

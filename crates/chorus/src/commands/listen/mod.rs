@@ -5,6 +5,8 @@ mod direct;
 mod handler_command;
 mod print;
 
+pub(super) use print::ReceivedMessage;
+
 use super::history::peer_side;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail, session::ClientSession};
@@ -13,7 +15,7 @@ use chorus_client::files::{HistoryLine, history::MessageDirection, inbox_state::
 use chorus_client::inbox_store::{FilingOutcome, InboxStore};
 use chorus_client::limits;
 use chorus_client::{envelope::trace_time, event_stream::StreamEvent};
-use chorus_wire::message::{MessageEvent, ReceiptEvent, ReceiverReply};
+use chorus_wire::message::{MessageEvent, ReceiptEvent, ReceiverReply, ShownEvent};
 use chorus_wire::{cursor::Cursor, time::UnixMicros};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -192,6 +194,13 @@ impl InboxListener<'_> {
                 Ok(receipt) => {
                     print::print_receipt(self.common, event.cursor, &receipt);
                     self.remaining -= 1;
+                    self.save_progress(event.cursor, None)?;
+                }
+                Err(e) => not_understood(e),
+            },
+            "shown" => match serde_json::from_str::<ShownEvent>(&event.data) {
+                Ok(shown) => {
+                    print::print_shown(self.common, event.cursor, &shown);
                     self.save_progress(event.cursor, None)?;
                 }
                 Err(e) => not_understood(e),

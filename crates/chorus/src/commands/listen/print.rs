@@ -4,7 +4,7 @@ use crate::{cli::CommonArgs, output, session::ClientSession};
 use chorus_client::event_stream::StreamEvent;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
-use chorus_wire::message::{MessageEvent, ReceiptEvent};
+use chorus_wire::message::{HistoryRow, MessageEvent, ReceiptEvent, ShownEvent};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use std::io::IsTerminal;
@@ -31,6 +31,17 @@ impl ReceivedMessage {
             sender_id: message.sender_id.clone(),
             envelope: message.envelope.clone(),
             timestamp: message.timestamp.to_string(),
+        }
+    }
+
+    pub fn from_row(row: &HistoryRow) -> Self {
+        Self {
+            event: "message",
+            id: Some(row.id.to_string()),
+            trace_id: Some(row.trace_id.to_string()),
+            sender_id: row.sender_id.clone(),
+            envelope: row.envelope.clone(),
+            timestamp: row.timestamp.to_string(),
         }
     }
 
@@ -102,6 +113,24 @@ pub fn print_receipt(common: &CommonArgs, cursor: Option<Cursor>, receipt: &Rece
         format!(
             "{time} {receiver} answered {}: {verdict}",
             output::paint_text(output::FAINT_STYLE, &receipt.trace_id.to_string())
+        )
+    });
+}
+
+/// Prints that a message was shown to its receiver.
+pub fn print_shown(common: &CommonArgs, cursor: Option<Cursor>, shown: &ShownEvent) {
+    let output = json!({ "event": "shown", "id": cursor.map(|c| c.to_string()), "trace_id": shown.trace_id,
+        "receiver_id": shown.receiver_id, "timestamp": shown.timestamp });
+    output::print_result(common.json, &output, || {
+        let at = shown.timestamp.to_string();
+        format!(
+            "{} shown to {}: {}",
+            output::paint_text(output::FAINT_STYLE, output::clock_time(&at)),
+            output::paint_text(
+                output::STRONG_STYLE,
+                &output::escape_controls(&shown.receiver_id)
+            ),
+            output::paint_text(output::FAINT_STYLE, &shown.trace_id.to_string())
         )
     });
 }

@@ -173,7 +173,7 @@ fn unavailable_text(fail: &Fail) -> String {
         ExitKind::NotRegistered => {
             "Nothing was done. Your user has to run: chorus register NAME@HOST --culture TAG"
         }
-        ExitKind::Usage | ExitKind::Refused => "Nothing was done.",
+        ExitKind::Usage | ExitKind::Refused | ExitKind::TimedOut => "Nothing was done.",
     };
     format!("{}. {advice}", remove_hidden(&fail.to_string()))
 }

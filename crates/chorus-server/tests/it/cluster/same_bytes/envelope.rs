@@ -251,6 +251,10 @@ async fn read_messages(transcript: &mut Transcript, alice: &str, bob: &str, firs
 }
 
 async fn respond_to_message(transcript: &mut Transcript, alice: &str, bob: &str, first: &str) {
+    let shown = format!("/agent/messages/{first}/shown");
+    for who in [alice, bob, bob, ""] {
+        transcript.post(who, &shown, &json!({})).await;
+    }
     let reply = format!("/agent/messages/{first}/response");
     transcript
         .post(alice, &reply, &json!({"status": "ok"}))

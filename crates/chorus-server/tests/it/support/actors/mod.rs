@@ -239,6 +239,15 @@ impl Agent {
             .data(200)
     }
 
+    /// Says that the text of a message was shown.
+    pub async fn mark_shown(&self, trace_id: &Value) -> Answer {
+        self.post(
+            &format!("/agent/messages/{}/shown", trace_id.as_str().unwrap()),
+            &json!({}),
+        )
+        .await
+    }
+
     pub async fn respond(&self, trace_id: &Value, reply: &Value) -> Answer {
         self.post(
             &format!("/agent/messages/{}/response", trace_id.as_str().unwrap()),

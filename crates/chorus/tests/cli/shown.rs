@@ -1,0 +1,105 @@
+//! Whether a message was shown to its receiver: told by hooks and tools, read by its sender (R-81).
+
+use crate::actors::{Agent, RunningProcess, Scene, run, text_of};
+use serde_json::Value;
+
+/// Sends a message and returns its trace id.
+fn send(from: &Agent, to: &str, text: &str) -> String {
+    let sent = from.json(&["send", to, text]).remove(0);
+    sent["trace_id"].as_str().unwrap().to_owned()
+}
+
+fn read_status(agent: &Agent, trace_id: &str) -> Value {
+    agent.json(&["status", trace_id]).remove(0)
+}
+
+// R-81, WAK-13
+#[test]
+fn a_hook_that_puts_a_message_into_a_turn_says_so_to_its_sender() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let trace_id = send(&alice, "bob@chorus", "good morning");
+    assert_eq!(read_status(&alice, &trace_id)["shown_at"], Value::Null);
+    let hook = bob.command(&["hook", "SessionStart"]);
+    let told = run(hook, r#"{"session_id":"s1"}"#).ok();
+    assert!(told.out.contains("good morning"), "{told:?}");
+    let status = read_status(&alice, &trace_id);
+    assert!(status["shown_at"].is_string(), "{status}");
+    let printed = alice.run(&["status", &trace_id]).ok().out;
+    assert!(
+        printed.contains(", shown 20") && printed.contains(", acknowledged 20"),
+        "{printed}"
+    );
+}
+
+// R-81
+#[test]
+fn a_listening_sender_is_told_that_its_message_was_shown() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let listening = alice.listen(&[]);
+    alice.await_online("alice@chorus");
+    let trace_id = send(&alice, "bob@chorus", "good morning");
+    run(
+        bob.command(&["hook", "SessionStart"]),
+        r#"{"session_id":"s1"}"#,
+    )
+    .ok();
+    let shown = listening.json();
+    assert_eq!(
+        (&shown["event"], &shown["trace_id"], &shown["receiver_id"]),
+        (&"shown".into(), &trace_id.into(), &"bob@chorus".into())
+    );
+}
+
+// R-81, R-84
+#[test]
+fn a_sender_waits_until_its_message_is_shown_or_answered() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let start_waiting = |fact: &str, text: &str| {
+        let args = ["send", "bob@chorus", text, "--wait", fact];
+        let options = ["--conversation", "c1", "--json"];
+        RunningProcess::start(alice.command(&[&args[..], &options[..]].concat()))
+    };
+    let mut waiting = start_waiting("shown", "one");
+    let sent = waiting.json();
+    run(
+        bob.command(&["hook", "SessionStart"]),
+        r#"{"session_id":"s1"}"#,
+    )
+    .ok();
+    let shown = waiting.json();
+    assert_eq!(
+        (&shown["event"], &shown["trace_id"]),
+        (&"shown".into(), &sent["trace_id"])
+    );
+    assert_eq!(waiting.await_exit(), Some(0));
+
+    let mut waiting = start_waiting("answer", "two");
+    waiting.json();
+    // What is not of this conversation is no answer to it.
+    send(&bob, "alice@chorus", "by the way");
+    let answer = ["send", "alice@chorus", "three", "--conversation", "c1"];
+    bob.run(&answer).ok();
+    let heard = waiting.json();
+    assert_eq!(
+        (&heard["event"], text_of(&heard)),
+        (&"message".into(), "three")
+    );
+    assert_eq!(waiting.await_exit(), Some(0));
+}
+
+// R-81: the time is over, the message stays
+#[test]
+fn a_sender_stops_waiting_with_an_exit_code_of_its_own() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    for fact in ["shown", "answer"] {
+        let args = ["send", "bob@chorus", fact, "--wait", fact];
+        let waited = alice.run(&[&args[..], &["--timeout", "1ms"]].concat());
+        assert_eq!(waited.code, 5, "{waited:?}");
+        assert!(waited.err.contains("chorus status"), "{waited:?}");
+    }
+    assert_eq!(bob.json(&["history", "--remote"]).len(), 2);
+}
