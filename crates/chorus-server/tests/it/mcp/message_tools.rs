@@ -109,6 +109,11 @@ story!(
             "queued",
             "R-38: neither is it a delivery"
         );
+        // both were part of a model's turn, once.
+        for message in [&sent, &plain] {
+            let shown = receipts.next("shown").await;
+            assert_eq!(shown.data["trace_id"], message["trace_id"]);
+        }
 
         let seen = to
             .call("chorus_inbox", json!({"acknowledge": [sent["trace_id"]]}))
@@ -134,8 +139,11 @@ story!(
         let after = seen["events"][0]["id"].as_u64().unwrap() - 1;
         assert_inbox_goes_on_after(&to, after, &plain).await;
         let heard = from.call("chorus_inbox", json!({"since": 0})).await.data();
+        let events = heard["events"].as_array().unwrap();
+        let kinds: Vec<_> = events.iter().map(|event| &event["event"]).collect();
         assert_eq!(
-            heard["events"][0]["event"], "receipt",
+            kinds,
+            ["shown", "shown", "receipt"],
             "everything that came, not messages alone: {heard}"
         );
         assert_history_is_read_back(&to, &sent).await;
