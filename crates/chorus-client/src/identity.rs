@@ -20,6 +20,10 @@ pub struct RegistrationRequest {
     /// Signs what the hub posts to the endpoint.
     pub endpoint_secret: Option<Secret>,
     pub invite_code: Option<Secret>,
+    /// The owner that has the account; without one the agent owns itself.
+    pub owner_id: Option<String>,
+    /// Where the hub posts jobs.
+    pub api_endpoint: Option<String>,
 }
 
 impl RegistrationRequest {
@@ -40,6 +44,12 @@ impl RegistrationRequest {
         }
         if let Some(code) = &self.invite_code {
             body.insert("invite_code".into(), json!(code.expose()));
+        }
+        if let Some(owner_id) = &self.owner_id {
+            body.insert("owner_id".into(), json!(owner_id));
+        }
+        if let Some(api_endpoint) = &self.api_endpoint {
+            body.insert("api_endpoint".into(), json!(api_endpoint));
         }
         serde_json::Value::Object(body).to_string()
     }

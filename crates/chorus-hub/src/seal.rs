@@ -19,6 +19,8 @@ const NONCE_BYTES: usize = 24;
 
 /// The purpose of the key with which hubs authenticate their messages (D-106).
 const BUS_KEY_INFO: &[u8] = b"chorus bus messages 1";
+/// The purpose of the key that makes the secrets in URLs, which the hub recognises without storing them.
+const URL_KEY_INFO: &[u8] = b"chorus secrets in urls 1";
 
 /// What an operator can do about a key that is missing or wrong.
 const RESTORE_KEY_ADVICE: &str = "put the key back (`seal.key` of the data directory, or the file of --seal-key-file), from a \
@@ -39,6 +41,7 @@ pub(crate) struct SealKey {
     cipher: XChaCha20Poly1305,
     fingerprint: u64,
     bus_key: BusKey,
+    url_key: [u8; 32],
 }
 
 /// The key with which the hubs of a cluster authenticate their messages. It does not print.
@@ -119,11 +122,19 @@ impl SealKey {
             cipher: XChaCha20Poly1305::new(&(*key).into()),
             fingerprint,
             bus_key: BusKey(derive_key(key, BUS_KEY_INFO)),
+            url_key: derive_key(key, URL_KEY_INFO),
         }
     }
 
     pub fn bus_key(&self) -> &BusKey {
         &self.bus_key
+    }
+
+    /// The secret of a URL that stands for these parts, in hexadecimal. The same parts give the same secret on every hub with
+    /// this key, so it is not stored.
+    pub fn derive_url_secret(&self, parts: &[&[u8]]) -> String {
+        let secret = compute_hmac(&self.url_key, parts);
+        secret.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// A hash by which two hubs compare their keys without sending them.

@@ -30,15 +30,17 @@ enum DiscoverReply {
 
 /// Find agents
 ///
-/// Without a filter: all agents with their culture, languages and whether they are online. With `skill`, `min_reputation` or
-/// `max_cost`: a search of the market, the best agent first. A search answers its errors in the form of the market.
+/// Without a filter: all agents with their culture, languages and whether they are online. With `skill`, `min_reputation`,
+/// `max_cost`, `min_hirers` or `min_earned`: a search of the market, the best agent first. A search answers its errors in the form of the market.
 #[utoipa::path(get, path = "/discover", tag = "identity", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("format" = Option<String>, Query, pattern = "^envelope$", description = "`envelope` wraps the list in a reply with `data`. It has no effect on a search"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000. The default is 1000, and 100 in a search"),
         ("after" = Option<String>, Query, description = "Continue here: the `after` of the `Link` header, or `metadata.next`, of the page before; for the list also an agent_id"),
         ("skill" = Option<String>, Query, min_length = 1, description = "Search for agents that offer this skill"),
         ("min_reputation" = Option<f64>, Query, minimum = 0, description = "Search for agents with at least this score"),
-        ("max_cost" = Option<f64>, Query, minimum = 0, maximum = 1000000000, description = "Search for agents that ask for at most this many credits, with at most two decimals")),
+        ("max_cost" = Option<f64>, Query, minimum = 0, maximum = 1000000000, description = "Search for agents that ask for at most this many credits, with at most two decimals"),
+        ("min_hirers" = Option<u64>, Query, minimum = 0, description = "Search for agents that at least this many owners have hired"),
+        ("min_earned" = Option<f64>, Query, minimum = 0, maximum = 1000000000, description = "Search for agents that have earned at least this many credits, with at most two decimals")),
     responses((status = 200, body = DiscoverReply, description = "The list, wrapped if `format` says so, or the result of a search; at most 256 KiB. When there is more, a `Link` header with `rel=\"next\"` leads to it, or `metadata.next` in a wrapped list."),
         (status = 404, description = "The agent in `after` is not registered.")))]
 async fn discover_agents(
@@ -46,9 +48,7 @@ async fn discover_agents(
     DirectoryAccess(principal): DirectoryAccess,
     query: QueryParams,
 ) -> ApiResult {
-    let is_market_search = ["skill", "min_reputation", "max_cost"]
-        .iter()
-        .any(|name| query.has(name));
+    let is_market_search = MARKET_FILTERS.iter().any(|name| query.has(name));
     if is_market_search {
         let market_error = |error: Error| ApiError::new(error, ErrorFormat::Market);
         let search = parse_market_search(&query).map_err(market_error)?;
@@ -74,6 +74,15 @@ async fn discover_agents(
         next.as_deref(),
     )
 }
+
+/// The filters that make the request a search of the market.
+const MARKET_FILTERS: [&str; 5] = [
+    "skill",
+    "min_reputation",
+    "max_cost",
+    "min_hirers",
+    "min_earned",
+];
 
 /// How many agents of the ranking earlier pages have shown.
 fn parse_skipped(query: &QueryParams) -> Result<usize> {
@@ -110,6 +119,15 @@ fn parse_market_search(query: &QueryParams) -> Result<SkillSearch> {
         .get_single("max_cost")?
         .map(|text| Credits::parse_price("max_cost", text))
         .transpose()?;
+    let min_earned = query
+        .get_single("min_earned")?
+        .map(|text| Credits::parse_price("min_earned", text))
+        .transpose()?;
+    let min_hirers = query
+        .get_single("min_hirers")?
+        .map(|text| text.parse::<u64>())
+        .transpose()
+        .map_err(|_| Error::invalid_field("min_hirers", "min_hirers must be a whole number"))?;
     let min_reputation = query.parse_number("min_reputation", 0.0)?.unwrap_or(0.0);
     let limit = if query.has("limit") {
         query.page_limit(limits::DIRECTORY_PAGE)?
@@ -120,6 +138,8 @@ fn parse_market_search(query: &QueryParams) -> Result<SkillSearch> {
         skill,
         min_reputation,
         max_cost,
+        min_hirers: min_hirers.unwrap_or(0),
+        min_earned: min_earned.unwrap_or(Credits::ZERO),
         limit,
     })
 }
@@ -132,7 +152,10 @@ mod tests {
     #[test]
     fn any_market_filter_makes_a_search_and_bad_ones_are_named() {
         let read = |raw: &str| parse_market_search(&QueryParams::parse(raw).unwrap());
-        let found = read("skill=translate&min_reputation=40.5&max_cost=0.10&limit=3").unwrap();
+        let found = read(
+            "skill=translate&min_reputation=40.5&max_cost=0.10&min_hirers=2&min_earned=0.5&limit=3",
+        )
+        .unwrap();
         let max_cost = Some(Credits::from_hundredths(10));
         assert_eq!(
             found,
@@ -140,6 +163,8 @@ mod tests {
                 skill: Some("translate".into()),
                 min_reputation: 40.5,
                 max_cost,
+                min_hirers: 2,
+                min_earned: Credits::from_hundredths(50),
                 limit: 3
             }
         );
@@ -149,6 +174,8 @@ mod tests {
             ("max_cost=0.101", "max_cost"),
             ("max_cost=1e2", "max_cost"),
             ("max_cost=-1", "max_cost"),
+            ("min_hirers=-1", "min_hirers"),
+            ("min_earned=x", "min_earned"),
             ("min_reputation=NaN", "min_reputation"),
             ("min_reputation=-1", "min_reputation"),
             ("skill=", "skill"),

@@ -36,7 +36,9 @@ macro_rules! error_catalogue {
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-                let codes = Self::ALL.iter().map(|code| code.as_str());
+                // Two errors may have one text, with which the documents print both.
+                let codes: std::collections::BTreeSet<&str> =
+                    Self::ALL.iter().map(|code| code.as_str()).collect();
                 utoipa::openapi::schema::ObjectBuilder::new()
                     .schema_type(utoipa::openapi::schema::Type::String)
                     .description(Some("Which error it is, for programs. A later version may add codes."))
@@ -89,6 +91,7 @@ error_catalogue! {
         ResponseConflict "ERR_RESPONSE_CONFLICT" 409 false "The message already has another response; the first one stands.";
         Conflict "ERR_CONFLICT" 409 false "It contradicts what is already there.";
         AgentOffline "AGENT_OFFLINE" 409 true "The agent is offline: it missed its heartbeats, or its endpoint refused a job.";
+        JobSettled "TRANSFER_FAILED" 409 false "The job is paid by the hub, or was paid before.";
         TransferConflict "ERR_TRANSFER_CONFLICT" 409 false "The transfer_id was used with another body.";
         JobConflict "ERR_JOB_CONFLICT" 409 false "The job_id was used with another request.";
         JobClosed "ERR_JOB_CLOSED" 409 false "The job has come to its end already; the first result stands.";

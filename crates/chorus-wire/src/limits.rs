@@ -262,6 +262,18 @@ pub const JOB_DEADLINE_DEFAULT: Duration = Duration::from_secs(600);
 /// Shortest deadline that a job may ask for: a missed deadline lowers the worker's score, so it must be one that a
 /// worker can keep.
 pub const JOB_DEADLINE_MIN: Duration = Duration::from_secs(1);
+/// How long a job that was claimed on the board stays with its worker without a sign of it. Then it goes back to the board.
+/// Every report of the worker renews the lease.
+pub const JOB_LEASE: Duration = Duration::from_secs(300);
+/// Max updates of one job, which its timeline shows: progress in steps of a percent. Further progress lines replace the latest
+/// one without a row of their own, and a result that is refused is no longer noted.
+pub const JOB_UPDATES: usize = 100;
+/// Jobs on one page of the board: a screenful or two, and it is read often.
+pub const BOARD_PAGE: usize = 100;
+/// Max agents that a job is given to one after the other, when it names only a skill: each declined it or could not be reached.
+pub const JOB_WORKERS_TRIED: usize = 8;
+/// How long an agent counts as offline after its endpoint refused a job. Then the endpoint is tried again.
+pub const REFUSAL_PAUSE: Duration = Duration::from_secs(30);
 /// Longest deadline that a job may ask for: its credits are held until then.
 pub const JOB_DEADLINE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Max jobs of one page. A larger `limit` counts as this one.

@@ -2,8 +2,8 @@
 
 use crate::channel::channels::is_secret_encoding;
 use crate::contract::{
-    self, ContractFault, FieldCheck, HTTP_URL, JsonNode, ObjectRule, TextGrammar, characters,
-    is_http_url, list_of, single_line,
+    self, ContractFault, FieldCheck, HTTP_URL, JsonNode, ObjectRule, TextGrammar, UTC_INSTANT,
+    characters, is_http_url, list_of, single_line,
 };
 use crate::market::skill::SkillOffer;
 use crate::{
@@ -51,17 +51,17 @@ wire_object! {
         /// Needed where the hub asks for one.
         optional invite_code: Secret = characters(0, limits::LABEL_CHARS);
         /// The agent's name in the market.
-        optional agent_name: String = characters(1, limits::LABEL_CHARS);
+        nullable agent_name: String = characters(1, limits::LABEL_CHARS);
         /// The owner, who has the account.
-        optional owner_id: String = single_line(1, limits::LABEL_CHARS);
+        nullable owner_id: String = single_line(1, limits::LABEL_CHARS);
         /// Where the hub posts jobs for the agent.
-        optional api_endpoint: String = FieldCheck::Grammar(&JOB_URL);
+        nullable api_endpoint: String = FieldCheck::Grammar(&JOB_URL);
         /// The skills that the agent offers.
-        optional skills: Vec<SkillOffer> = list_of(limits::SKILLS_PER_AGENT, &FieldCheck::Object(SkillOffer::SHAPE));
+        nullable skills: Vec<SkillOffer> = list_of(limits::SKILLS_PER_AGENT, &FieldCheck::Object(SkillOffer::SHAPE));
         /// The agent's own version; the hub ignores it.
-        optional version: String = characters(1, limits::LABEL_CHARS);
+        nullable version: String = characters(1, limits::LABEL_CHARS);
         /// When the agent made the request; the hub ignores it.
-        optional timestamp_utc: String = characters(1, limits::LABEL_CHARS);
+        nullable timestamp_utc: String = FieldCheck::Grammar(&UTC_INSTANT);
     }
 }
 

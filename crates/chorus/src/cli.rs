@@ -4,7 +4,9 @@ use crate::commands::frame::{
     accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks,
     org, roster, send_frame, watch,
 };
-use crate::commands::market::{balance, hire, jobs, ledger, offer, pipeline, skills, transfer};
+use crate::commands::market::{
+    balance, board, hire, jobs, ledger, offer, pipeline, reputation, skills, transfer,
+};
 use crate::commands::{
     admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys,
     listen, mcp, register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
@@ -123,7 +125,11 @@ pub enum CliCommand {
     /// Request a job
     Hire(Box<hire::Args>),
     /// Show the jobs you requested and the jobs you work on
-    Jobs(jobs::Args),
+    Jobs(Box<jobs::Args>),
+    /// List the jobs on the board, or claim one
+    Board(board::Args),
+    /// Show the score of an agent and how it came about
+    Reputation(reputation::Args),
     /// Run several hires in a row, within one budget
     Pipeline(pipeline::Args),
     /// Show your credits

@@ -3,7 +3,7 @@
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result};
 use chorus_wire::credits::{CURRENCY, Credits};
-use chorus_wire::market::job::{Job, JobList, JobStatus};
+use chorus_wire::market::job::{Job, JobBoard, JobList, JobStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -21,6 +21,10 @@ pub struct JobRequest {
     currency: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    board: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approve_within_ms: Option<u64>,
 }
 
 impl JobRequest {
@@ -33,12 +37,23 @@ impl JobRequest {
             budget,
             currency: CURRENCY,
             deadline_ms: None,
+            board: None,
+            approve_within_ms: None,
         }
     }
 
     /// Sets how long the worker may take; a later result is refused.
     pub fn with_deadline(mut self, deadline: Option<Duration>) -> Self {
         self.deadline_ms = deadline.map(|deadline| deadline.as_millis() as u64);
+        self
+    }
+}
+
+impl JobRequest {
+    /// Puts the job on the board; with a time for approval, the delivery is paid when it is approved or the time is over.
+    pub fn on_board(mut self, approve_within: Option<Duration>) -> Self {
+        self.board = Some(true);
+        self.approve_within_ms = approve_within.map(|window| window.as_millis() as u64);
         self
     }
 }
@@ -51,6 +66,11 @@ pub struct PendingJob {
     pub skill_name: String,
     #[serde(default)]
     pub input_data: Value,
+    /// What this worker asked, and the requester's answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// The agent's role in a job.
@@ -90,34 +110,104 @@ impl HubClient {
         role: Option<JobRole>,
         status: Option<JobStatus>,
     ) -> Result<JobList> {
+        self.list_jobs_before(role, status, None).await
+    }
+
+    async fn list_jobs_before(
+        &self,
+        role: Option<JobRole>,
+        status: Option<JobStatus>,
+        before: Option<&str>,
+    ) -> Result<JobList> {
         let mut filters = Vec::new();
         filters.extend(role.map(|role| format!("role={}", role.as_str())));
         filters.extend(status.map(|status| format!("status={}", status.as_str())));
+        filters.extend(before.map(|job_id| format!("before={}", encode_segment(job_id))));
         self.send_with_retry(ApiCall::get(format!("/jobs?{}", filters.join("&"))))
             .await?
             .into_bare()
     }
 
-    /// Pending jobs of this worker.
+    /// The jobs that this worker has to do, the oldest first, with their inputs. Not those that wait for an answer or for approval.
     pub async fn list_pending_jobs(&self) -> Result<Vec<PendingJob>> {
-        let jobs = self
-            .list_jobs(Some(JobRole::Worker), Some(JobStatus::Pending))
+        let mut waiting = Vec::new();
+        let mut before: Option<String> = None;
+        loop {
+            let page = self
+                .list_jobs_before(
+                    Some(JobRole::Worker),
+                    Some(JobStatus::Pending),
+                    before.as_deref(),
+                )
+                .await?;
+            let Some(last) = page.jobs.last() else {
+                break;
+            };
+            before = Some(last.job_id.clone());
+            for job in page.jobs {
+                if matches!(job.state.as_str(), "held" | "dispatched") {
+                    waiting.push(self.with_input(job).await?);
+                }
+            }
+        }
+        waiting.reverse();
+        Ok(waiting)
+    }
+
+    /// An older hub lists jobs without their inputs.
+    async fn with_input(&self, job: Job) -> Result<PendingJob> {
+        let job = match job.input_data {
+            Some(_) => job,
+            None => self.fetch_job(&job.job_id).await?,
+        };
+        Ok(PendingJob::from(job))
+    }
+
+    /// The jobs on the board, oldest first.
+    pub async fn list_board(&self, skill_name: Option<&str>) -> Result<JobBoard> {
+        let filter = skill_name
+            .map(|name| format!("?skill={}", encode_segment(name)))
+            .unwrap_or_default();
+        self.send_with_retry(ApiCall::get(format!("/board{filter}")))
             .await?
-            .jobs;
-        Ok(jobs.into_iter().map(pending_job).collect())
+            .into_bare()
+    }
+
+    /// Claims a job on the board. A repeated claim of the same agent gets the job again.
+    pub async fn claim_job(&self, job_id: &str) -> Result<Job> {
+        self.act_on_job(job_id, "claim", "{}".into()).await
+    }
+
+    /// Pays for a delivery.
+    pub async fn approve_job(&self, job_id: &str) -> Result<Job> {
+        self.act_on_job(job_id, "approve", "{}".into()).await
+    }
+
+    /// Does not pay for a delivery.
+    pub async fn reject_job(&self, job_id: &str, reason: Option<&str>) -> Result<Job> {
+        let body = serde_json::json!({"reason": reason}).to_string();
+        self.act_on_job(job_id, "reject", body).await
+    }
+
+    /// Answers the worker's question.
+    pub async fn answer_job(&self, job_id: &str, answer: &str) -> Result<Job> {
+        let body = serde_json::json!({"answer": answer}).to_string();
+        self.act_on_job(job_id, "answer", body).await
+    }
+
+    async fn act_on_job(&self, job_id: &str, act: &str, body: String) -> Result<Job> {
+        let path = format!("/jobs/{}/{act}", encode_segment(job_id));
+        self.send_with_retry(ApiCall::post(path, body))
+            .await?
+            .into_bare()
     }
 
     /// Cancels a job that has no result yet.
     pub async fn cancel_job(&self, job_id: &str) -> Result<Job> {
-        self.send_with_retry(ApiCall::post(
-            format!("/jobs/{}/cancel", encode_segment(job_id)),
-            "{}".into(),
-        ))
-        .await?
-        .into_bare()
+        self.act_on_job(job_id, "cancel", "{}".into()).await
     }
 
-    /// Delivers the worker's result. The first result counts; repeating it is no error.
+    /// Delivers the worker's report. The first result counts: after it, every other is refused with 409.
     pub async fn deliver_result(&self, job_id: &str, result: &Value) -> Result<Job> {
         self.send_with_retry(ApiCall::post(
             format!("/jobs/{}/result", encode_segment(job_id)),
@@ -128,11 +218,15 @@ impl HubClient {
     }
 }
 
-fn pending_job(job: Job) -> PendingJob {
-    PendingJob {
-        job_id: job.job_id,
-        orchestrator_id: job.orchestrator_id,
-        skill_name: job.skill_name,
-        input_data: job.input_data.unwrap_or_default(),
+impl From<Job> for PendingJob {
+    fn from(job: Job) -> Self {
+        Self {
+            job_id: job.job_id,
+            orchestrator_id: job.orchestrator_id,
+            skill_name: job.skill_name,
+            input_data: job.input_data.unwrap_or_default(),
+            question: job.question,
+            answer: job.answer,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result, limits};
 use chorus_wire::market::discover::{SkillSearch, SkillSearchResults};
+use chorus_wire::market::reputation::ReputationReport;
 use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
 
 impl HubClient {
@@ -37,6 +38,12 @@ impl HubClient {
         if let Some(cost) = search.max_cost {
             path.push_str(&format!("&max_cost={cost}"));
         }
+        if search.min_hirers > 0 {
+            path.push_str(&format!("&min_hirers={}", search.min_hirers));
+        }
+        if !search.min_earned.is_zero() {
+            path.push_str(&format!("&min_earned={}", search.min_earned));
+        }
         let mut answer = self.send_with_retry(ApiCall::get(path.as_str())).await?;
         let mut next = answer.next_cursor.take();
         let mut found: SkillSearchResults = answer.into_bare()?;
@@ -50,6 +57,12 @@ impl HubClient {
         }
         found.agents.truncate(search.limit);
         Ok(found)
+    }
+
+    /// An agent's score and how it came about.
+    pub async fn fetch_reputation(&self, agent: &str) -> Result<ReputationReport> {
+        let path = format!("/reputation/{}", encode_segment(agent));
+        self.send_with_retry(ApiCall::get(path)).await?.into_bare()
     }
 
     /// Offers or changes a skill. The call is idempotent, so it is retried.

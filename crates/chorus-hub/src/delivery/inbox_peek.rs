@@ -22,7 +22,7 @@ pub struct InboxPage {
 pub struct InboxEvent {
     /// Its sequence; `since` with it returns what follows.
     pub id: u64,
-    /// `message`, `receipt`, `shown`, `channel`, `channel_invite`, `job` or `job_result`.
+    /// `message`, `receipt`, `shown`, `channel`, `channel_invite`, `job`, `job_update` or `job_result`.
     pub event: String,
     pub data: Box<RawValue>,
 }

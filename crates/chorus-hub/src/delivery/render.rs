@@ -39,6 +39,7 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
         EntryKind::ChannelInvite
         | EntryKind::Job
         | EntryKind::JobResult
+        | EntryKind::JobUpdate
         | EntryKind::Activity
         | EntryKind::CacheInvalidation => sse::format_event(entry.kind.as_str(), id, &entry.body),
         EntryKind::ChannelMessage => sse::format_event("message", id, &render_line(entry)),
@@ -108,6 +109,7 @@ pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
         | EntryKind::ChannelInvite
         | EntryKind::Job
         | EntryKind::JobResult
+        | EntryKind::JobUpdate
         | EntryKind::CacheInvalidation => Vec::new(),
         EntryKind::ChannelMessage
         | EntryKind::ToolCall

@@ -17,7 +17,7 @@ const AGENTS_PER_TABLE: usize = 4_096;
 const NEVER_SEEN: i64 = 0;
 /// How often peers are told that an agent is still seen, in microseconds: well within [`limits::HEARTBEAT_TIMEOUT`].
 const ANNOUNCE_EVERY_MICROS: i64 = 5_000_000;
-/// Its endpoint refused a job, and it has not been seen since.
+/// What peers are told of a refusal instead of a time. Here a refusal is kept as its negative time.
 const REFUSED: i64 = -1;
 
 type LastSeenTable = Box<[AtomicI64]>;
@@ -99,7 +99,7 @@ impl AgentPresence {
                 .filter_map(|(agent, last_seen_at)| {
                     let micros_ago = match last_seen_at.load(Ordering::Relaxed) {
                         NEVER_SEEN => return None,
-                        REFUSED => REFUSED,
+                        refused_at if refused_at < 0 => REFUSED,
                         seen_at => (now - seen_at).max(0),
                     };
                     Some((AgentId(agent as i64), micros_ago))
@@ -108,21 +108,29 @@ impl AgentPresence {
     }
 
     /// Its endpoint refused a job before this hub started; an agent that was seen since is present.
-    pub fn record_earlier_refusal(&self, agent_id: AgentId) {
+    pub fn record_earlier_refusal(&self, agent_id: AgentId, now: Duration) {
         if self.last_seen(agent_id) == NEVER_SEEN {
-            self.set_last_seen(agent_id, REFUSED);
+            self.record_refusal(agent_id, now);
         }
     }
 
-    /// Its endpoint refused a job: absent until it is seen again.
-    pub fn record_refusal(&self, agent_id: AgentId) {
-        self.set_last_seen(agent_id, REFUSED);
+    /// Its endpoint refused a job: absent until it is seen again, and at most for [`limits::REFUSAL_PAUSE`]. An endpoint that is
+    /// restarted comes back without a request of its agent.
+    pub fn record_refusal(&self, agent_id: AgentId, now: Duration) {
+        self.set_last_seen(agent_id, -(now.as_micros() as i64).max(1));
+    }
+
+    /// Whether its endpoint refused a job a moment ago.
+    fn has_refused(&self, agent_id: AgentId, now: Duration) -> bool {
+        let last_seen = self.last_seen(agent_id);
+        let refused_at = Duration::from_micros(last_seen.unsigned_abs());
+        last_seen < 0 && now.saturating_sub(refused_at) <= limits::REFUSAL_PAUSE
     }
 
     fn is_present(&self, agent_id: AgentId, now: Duration) -> bool {
         match self.last_seen(agent_id) {
             NEVER_SEEN => true,
-            REFUSED => false,
+            refused_at if refused_at < 0 => !self.has_refused(agent_id, now),
             seen_at => {
                 now.saturating_sub(Duration::from_micros(seen_at.unsigned_abs()))
                     <= limits::HEARTBEAT_TIMEOUT
@@ -164,10 +172,18 @@ impl Identity {
 
     /// The agent's endpoint refused a job: it is offline until it is seen again.
     pub(crate) fn record_refusal(&self, agent_id: AgentId) {
-        self.state.presence.record_refusal(agent_id);
+        let now = self.clock.monotonic_now();
+        self.state.presence.record_refusal(agent_id, now);
         if let Some(peers) = &self.peers {
             peers.presence.announce_agent_seen(agent_id, None);
         }
+    }
+
+    /// Whether the agent's endpoint refused a job a moment ago.
+    pub(crate) fn has_refused(&self, agent_id: AgentId) -> bool {
+        self.state
+            .presence
+            .has_refused(agent_id, self.clock.monotonic_now())
     }
 
     /// Whether the agent was seen recently, or has not been seen since this hub started.
@@ -205,10 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_job_takes_an_agent_away_until_it_is_heard() {
+    fn a_refused_job_takes_an_agent_away_for_a_moment() {
         let liveness = AgentPresence::default();
-        liveness.record_refusal(AGENT);
+        liveness.record_refusal(AGENT, START);
         assert!(!liveness.is_present(AGENT, START));
+        let last = START + limits::REFUSAL_PAUSE;
+        assert!(!liveness.is_present(AGENT, last) && liveness.has_refused(AGENT, last));
+        let later = last + Duration::from_micros(1);
+        assert!(liveness.is_present(AGENT, later) && !liveness.has_refused(AGENT, later));
+        liveness.record_refusal(AGENT, START);
         liveness.record_seen(AGENT, START);
         assert!(liveness.is_present(AGENT, START));
     }
@@ -227,7 +248,7 @@ mod tests {
         for agent in agents {
             known.record_seen(agent, START);
         }
-        known.record_refusal(AgentId(7));
+        known.record_refusal(AgentId(7), START * 2);
         newer.record_seen(agents[4], START * 2);
         let (mut after, mut found) = (AgentId::BEFORE_ALL, Vec::new());
         while let page @ [.., (last, _)] = &*known.list_seen(after, 2, START * 2) {
@@ -243,7 +264,7 @@ mod tests {
                 Ok(ago) => {
                     newer.record_seen_elsewhere(agent, START * 2 - Duration::from_micros(ago))
                 }
-                Err(_) => newer.record_earlier_refusal(agent),
+                Err(_) => newer.record_earlier_refusal(agent, START + limits::HEARTBEAT_TIMEOUT),
             }
         }
         let silent = START + limits::HEARTBEAT_TIMEOUT + Duration::from_micros(1);
@@ -251,8 +272,8 @@ mod tests {
             agents.map(|agent| newer.is_present(agent, silent)),
             [false, false, false, false, true]
         );
-        known.record_refusal(agents[4]);
-        newer.record_earlier_refusal(agents[4]);
+        known.record_refusal(agents[4], START);
+        newer.record_earlier_refusal(agents[4], START);
         assert!(
             newer.is_present(agents[4], START * 2),
             "it was heard here since"
@@ -266,7 +287,7 @@ mod tests {
             (TABLE_COUNT * AGENTS_PER_TABLE) as i64,
         );
         for id in [far - 1, far, i64::MAX, i64::MIN, -1] {
-            liveness.record_refusal(AgentId(id));
+            liveness.record_refusal(AgentId(id), START);
         }
         assert!(
             !liveness.is_present(AgentId(far - 1), START)

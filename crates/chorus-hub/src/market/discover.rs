@@ -5,17 +5,19 @@ use super::{presence, reputation::ReputationScore, skills};
 use crate::context::HubContext;
 use crate::identity::Agent;
 use crate::store::skills::{self as skills_table, OfferFilter, RankedOffer};
-use crate::store::{DbConnection, principals};
+use crate::store::{DbConnection, principals, reputation as reputation_table};
 use crate::{Principal, Result};
 use chorus_wire::limits;
 use chorus_wire::list_page::{self, ListPageBuilder};
 use chorus_wire::market::discover::{
     FoundAgent, FoundSkill, PresenceStatus, SkillSearch, SkillSearchResults, public_endpoint,
 };
+use chorus_wire::market::reputation::ReputationStats;
+use chorus_wire::market::skill::SkillOffer;
 use futures_util::future::try_join_all;
 
-/// Agents read at once for an answer: with the largest cards one megabyte.
-const AGENTS_READ: usize = 128;
+/// Agents read at once for an answer: with the largest cards and schemas one megabyte.
+const AGENTS_READ: usize = 16;
 
 /// Some agents of a search, and the cursor after which it continues.
 pub struct SearchPage {
@@ -49,6 +51,8 @@ pub async fn discover_agents(
         max_cost: search
             .max_cost
             .map_or(i64::MAX, |cost| cost.to_hundredths()),
+        min_hirers: i64::try_from(search.min_hirers).unwrap_or(i64::MAX),
+        min_earned: search.min_earned.to_hundredths(),
     };
     let hub_handle = hub.clone();
     hub.store()
@@ -63,17 +67,13 @@ pub async fn discover_agents(
             let mut is_full = false;
             let chosen = ranked.get(skipped..).unwrap_or_default();
             for chunk in chosen.chunks(AGENTS_READ) {
-                let ids = chunk.iter().map(|(ranked, _)| ranked.agent);
-                let agents = try_join_all(ids.map(|id| principals::find_agent(tx, id))).await?;
-                for ((ranked, presence), agent) in chunk.iter().zip(agents) {
+                let found = chunk
+                    .iter()
+                    .map(|found| read_found_agent(tx, &hub_handle, found));
+                for found in try_join_all(found).await? {
                     // An agent that has unregistered since the ranking was read is left out.
-                    if let Some(agent) = agent
-                        && !page.try_push(describe_found_agent(
-                            &hub_handle,
-                            ranked,
-                            *presence,
-                            &agent,
-                        ))?
+                    if let Some(found) = found
+                        && !page.try_push(found)?
                     {
                         is_full = true;
                         break;
@@ -111,7 +111,7 @@ async fn rank_agents(
         let ranked = skills_table::list_ranked_offers(tx, filter, max_ranked).await?;
         let page_full = ranked.len() == max_ranked;
         let with_presence = ranked.into_iter().map(|ranked| {
-            let presence = presence::agent_presence(hub, ranked.agent);
+            let presence = presence::agent_presence(hub, ranked.agent, ranked.at_endpoint);
             (ranked, presence)
         });
         let (mut online, offline): (Vec<_>, Vec<_>) =
@@ -127,11 +127,33 @@ async fn rank_agents(
     Ok(chosen)
 }
 
+/// One agent of the ranking, as the answer shows it; `None` when it is gone.
+async fn read_found_agent(
+    tx: &DbConnection<'_>,
+    hub: &HubContext,
+    (ranked, presence): &(RankedOffer, PresenceStatus),
+) -> Result<Option<FoundAgent>> {
+    let agent = principals::find_agent(tx, ranked.agent).await?;
+    let skill = skills_table::find_skill(tx, ranked.agent, &ranked.name).await?;
+    let (Some(agent), Some(skill)) = (agent, skill) else {
+        return Ok(None);
+    };
+    let stats = reputation_table::read_reputation(tx, ranked.agent)
+        .await?
+        .map(|(_, stats)| stats)
+        .unwrap_or_default();
+    Ok(Some(describe_found_agent(
+        hub, ranked, *presence, &agent, skill, &stats,
+    )))
+}
+
 fn describe_found_agent(
     hub: &HubContext,
     ranked: &RankedOffer,
     presence: PresenceStatus,
     agent: &Agent,
+    skill: SkillOffer,
+    stats: &ReputationStats,
 ) -> FoundAgent {
     let profile = skills::market_profile(agent);
     FoundAgent {
@@ -141,10 +163,17 @@ fn describe_found_agent(
             .unwrap_or_else(|| agent.agent_id.to_string()),
         api_endpoint: profile.api_endpoint.as_deref().map(public_endpoint),
         skill: FoundSkill {
-            skill_name: ranked.name.clone(),
+            skill_name: skill.skill_name,
             cost_per_call: ranked.cost,
+            description: skill.description,
+            input_schema: skill.input_schema,
+            output_schema: skill.output_schema,
         },
         reputation_score: ReputationScore::from_bits(ranked.score).value(),
+        success_count: stats.successes,
+        failure_count: stats.failures,
+        distinct_hirers: stats.distinct_hirers,
+        earned: stats.earned,
         status: presence,
         owner_id: agent.owner_name.clone(),
         host_verified: hub.identity().host_verified(&agent.agent_id),

@@ -21,6 +21,10 @@ pub(crate) async fn hold_credits(
     job: JobRef<'_>,
     amount: Credits,
 ) -> Result<()> {
+    // A free skill holds nothing.
+    if amount.is_zero() {
+        return Ok(());
+    }
     let from = LedgerAccount::Owner(owner);
     let to = LedgerAccount::Hold {
         job: job.id,

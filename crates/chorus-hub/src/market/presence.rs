@@ -1,20 +1,25 @@
 //! Whether an agent can be given work, and the heartbeat by which it says so.
 
 use crate::context::HubContext;
-use crate::identity::{self, Agent};
+use crate::identity;
 use crate::store::AgentId;
 use crate::{Principal, Result};
 use chorus_wire::market::discover::PresenceStatus;
 use chorus_wire::market::heartbeat::HeartbeatReply;
 use chorus_wire::{Error, ErrorCode, identity::AgentName};
 
-/// Whether an agent is online: it has an open inbox, was seen recently, or was not seen since the hub started.
-pub(crate) fn is_online(hub: &HubContext, agent: &Agent) -> bool {
-    agent_presence(hub, agent.id) == PresenceStatus::Online
-}
-
-pub(super) fn agent_presence(hub: &HubContext, agent_id: AgentId) -> PresenceStatus {
-    if hub.live_streams().is_online(agent_id.into()) || hub.identity().is_present(agent_id) {
+/// Whether an agent can be given a job: it has an open inbox, was seen recently, or was not seen since the hub started. An agent that
+/// takes its jobs at an endpoint need not use its key: it is online unless the endpoint refused a job a moment ago.
+pub(super) fn agent_presence(
+    hub: &HubContext,
+    agent_id: AgentId,
+    at_endpoint: bool,
+) -> PresenceStatus {
+    let identity = hub.identity();
+    let is_online = hub.live_streams().is_online(agent_id.into())
+        || identity.is_present(agent_id)
+        || (at_endpoint && !identity.has_refused(agent_id));
+    if is_online {
         PresenceStatus::Online
     } else {
         PresenceStatus::Offline

@@ -5,8 +5,9 @@ use super::jobs::JobEnding;
 use crate::context::HubContext;
 use crate::identity::find_agent;
 use crate::store::jobs::JobRecord;
-use crate::store::{AgentId, DbConnection, JobId, JobState, WriteTxn, reputation, skills};
+use crate::store::{AgentId, DbConnection, JobState, WriteTxn, reputation, skills};
 use crate::{Principal, Result};
+use chorus_wire::credits::Credits;
 use chorus_wire::market::reputation::{ReputationReport, ReputationStats};
 use chorus_wire::{ErrorCode, identity::AgentName, limits};
 
@@ -63,12 +64,13 @@ pub(super) fn verdict_of_ending(job: &JobRecord, ending: &JobEnding) -> Option<b
         return None;
     }
     match ending {
-        JobEnding::Done { .. } => Some(true),
+        JobEnding::Done { .. } | JobEnding::Approved => Some(true),
         JobEnding::Failed {
             affects_reputation, ..
         } => affects_reputation.then_some(false),
-        JobEnding::Cancelled => None,
-        // D-96: a job that was never dispatched says nothing about its worker.
+        // A requester that has the output and does not pay for it cannot lower the score as well.
+        JobEnding::Cancelled | JobEnding::Rejected { .. } => None,
+        // D-96: a job that was never dispatched says nothing about its worker, nor does one whose worker waits for an answer.
         JobEnding::Expired => (job.state == JobState::Dispatched).then_some(false),
     }
 }
@@ -78,11 +80,12 @@ pub(super) fn verdict_of_ending(job: &JobRecord, ending: &JobEnding) -> Option<b
 /// own scores.
 pub(crate) async fn apply_job_result(
     txn: &mut WriteTxn<'_>,
-    job_id: JobId,
-    worker_id: AgentId,
-    requester: AgentId,
+    job: &JobRecord,
     success: bool,
+    paid: Credits,
 ) -> Result<()> {
+    let worker_id = job.worker;
+    let requester = job.requester;
     let Some(parties) = reputation::read_party_scores(&txn.tx, worker_id, requester).await? else {
         return Ok(());
     };
@@ -94,12 +97,14 @@ pub(crate) async fn apply_job_result(
     let before = stored_score(parties.worker);
     let after = before.after_job(success, stored_score(parties.requester));
     let judgement = reputation::JudgementRecord {
-        job: job_id,
+        job: job.id,
         worker: worker_id,
         requester,
         success,
         score_before: before.to_bits(),
         score_after: after.to_bits(),
+        hirer: job.payer,
+        paid,
         at: txn.now(),
     };
     if reputation::record_judgement(&txn.tx, &judgement).await? && before != after {
@@ -133,19 +138,22 @@ pub async fn get_reputation(
     };
     let agent = agent.ok_or(ErrorCode::AgentNotFound)?;
     let id = agent.id;
-    let (stored, history) = hub
+    let now = hub.clock().now();
+    let (stored, recent, history) = hub
         .store()
         .read(async move |tx| {
             Ok((
                 reputation::read_reputation(tx, id).await?,
+                reputation::read_recent_stats(tx, id, now).await?,
                 reputation::list_judgements(tx, id, limits::REPUTATION_HISTORY_ROWS).await?,
             ))
         })
         .await?;
-    let (score, stats) = stored.map_or(
+    let (score, mut stats) = stored.map_or(
         (ReputationScore::NEUTRAL, ReputationStats::default()),
         |(bits, stats)| (ReputationScore::from_bits(bits), stats),
     );
+    stats.last_30_days = recent;
     Ok(ReputationReport {
         agent_id: agent.agent_id.to_string(),
         score: score.value(),

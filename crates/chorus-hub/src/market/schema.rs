@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 /// The types of the short form and their names in JSON Schema. The document uses `string` and
 /// `list`; the others are the remaining JSON types and common names for them.
-const SHORT_FORM_TYPES: [(&str, &str); 11] = [
+const SHORT_FORM_TYPES: [(&str, &str); 12] = [
     ("string", "string"),
     ("number", "number"),
     ("float", "number"),
@@ -25,7 +25,11 @@ const SHORT_FORM_TYPES: [(&str, &str); 11] = [
     ("list", "array"),
     ("object", "object"),
     ("dict", "object"),
+    ("null", "null"),
 ];
+
+/// The type of the short form that accepts every value.
+const ANY_TYPE: &str = "any";
 
 /// Keywords of JSON Schema. An object without any of them is not accepted as a schema; without this
 /// rule every object would be one, and a misspelt short form would accept every input.
@@ -122,34 +126,44 @@ pub(super) fn check_skill_schemas(skills: &[SkillOffer]) -> Result<()> {
 /// Checks an input against the schema of a skill (JOB-27). Only for a thread that serves no
 /// requests.
 pub(super) fn check_input_now(schema: &Value, input: &Value) -> Result<()> {
+    check_value_now(schema, "input_data", "takes", input)
+        .map_err(|message| Error::new(ErrorCode::SkillMismatch, message))
+}
+
+/// Checks an output against the schema that the worker promised. A mismatch is a fault of the report, which its worker can
+/// mend.
+pub(super) fn check_output_now(schema: &Value, output: &Value) -> Result<()> {
+    check_value_now(schema, "output_data", "promises", output)
+        .map_err(|message| Error::invalid_field("output_data", message))
+}
+
+fn check_value_now(
+    schema: &Value,
+    field: &str,
+    verb: &str,
+    value: &Value,
+) -> std::result::Result<(), String> {
     let text = schema.to_string();
     let compiled = match SCHEMA_CACHE.get(&text) {
         Some(compiled) => compiled,
         None => {
-            let compiled = Arc::new(compile_schema(schema).map_err(Error::internal)?);
+            // Registration has compiled it before.
+            let compiled = Arc::new(compile_schema(schema)?);
             SCHEMA_CACHE.insert(text, compiled.clone());
             compiled
         }
     };
     // Each part may have to be compared with each value.
-    if compiled.parts.saturating_mul(count_values(input)) > limits::SCHEMA_WORK {
-        let message =
-            "input_data has more values than can be checked against the schema of the skill";
-        return Err(Error::new(ErrorCode::SkillMismatch, message));
+    if compiled.parts.saturating_mul(count_values(value)) > limits::SCHEMA_WORK {
+        return Err(format!(
+            "{field} has more values than can be checked against the schema of the skill"
+        ));
     }
-    compiled.validator.validate(input).map_err(|mismatch| {
-        let location = format!(
-            "input_data{}",
-            mismatch.instance_path().as_str().replace('/', ".")
-        );
+    compiled.validator.validate(value).map_err(|mismatch| {
+        let path = mismatch.instance_path().as_str().replace('/', ".");
         // The library's message quotes the client's value, which may be long.
-        Error::new(
-            ErrorCode::SkillMismatch,
-            format!(
-                "{location} is not what the skill takes: {}",
-                truncate_message(&mismatch.to_string())
-            ),
-        )
+        let reason = truncate_message(&mismatch.to_string());
+        format!("{field}{path} is not what the skill {verb}: {reason}")
     })
 }
 
@@ -274,9 +288,13 @@ fn expand_short_form(map: &Map<String, Value>) -> Option<Value> {
     if is_schema {
         return None;
     }
+    let field_schema = |declared: &Value| match declared.as_str() {
+        Some(ANY_TYPE) => Some(json!({})),
+        Some(_) | None => Some(json!({"type": schema_type(declared)?})),
+    };
     let fields = map
         .iter()
-        .map(|(field, declared)| Some((field.clone(), json!({"type": schema_type(declared)?}))));
+        .map(|(field, declared)| Some((field.clone(), field_schema(declared)?)));
     let properties: Map<String, Value> = fields.collect::<Option<_>>()?;
     let required: Vec<&String> = map.keys().collect();
     Some(json!({"type": "object", "properties": properties, "required": required}))

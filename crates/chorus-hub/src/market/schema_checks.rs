@@ -35,6 +35,13 @@ pub(crate) async fn check_input(skill: &Value, input: &Value) -> Result<()> {
     run_schema_check(move || schema::check_input_now(&schema, &input)).await
 }
 
+/// Checks an output against the schema that the job was given with, as JSON.
+pub(crate) async fn check_output(schema: &str, output: &Value) -> Result<()> {
+    let schema: Value = serde_json::from_str(schema).map_err(Error::internal)?;
+    let output = output.clone();
+    run_schema_check(move || schema::check_output_now(&schema, &output)).await
+}
+
 /// A stranger's schema can take the CPU for tens of milliseconds. On a thread of the runtime it
 /// would delay every request that the thread serves.
 async fn run_schema_check(check: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {

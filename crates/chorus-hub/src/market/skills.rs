@@ -7,8 +7,8 @@ use crate::store::{AgentId, DbConnection, WriteTxn, principals, skills};
 use crate::{Principal, Result};
 use chorus_wire::credits::Credits;
 use chorus_wire::list_page::ListPageBuilder;
-use chorus_wire::market::discover::PresenceStatus;
-use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
+use chorus_wire::market::discover::{PresenceStatus, SkillSearch};
+use chorus_wire::market::skill::{SkillCatalogue, SkillOffer, SkillPage};
 use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::Value;
 use std::sync::Arc;
@@ -20,13 +20,26 @@ pub(crate) struct WorkerOffer {
     pub cost: Credits,
     /// The skill as registered.
     pub skill: Value,
-    /// Where the agent takes jobs; without an endpoint they go to its inbox.
+    /// Where the agent's jobs are posted; without an endpoint they go to its inbox.
     pub endpoint: Option<String>,
 }
 
 impl WorkerOffer {
+    /// The schema of the output as JSON, which the job keeps: the worker may change its offer meanwhile.
+    pub fn output_schema(&self) -> Option<String> {
+        let schema = self.skill.get("output_schema");
+        schema
+            .filter(|schema| !schema.is_null())
+            .map(Value::to_string)
+    }
+
+    pub fn is_online(&self, hub: &HubContext) -> bool {
+        presence::agent_presence(hub, self.agent.id, self.endpoint.is_some())
+            == PresenceStatus::Online
+    }
+
     fn new(agent: Arc<Agent>, skill: &SkillOffer) -> Result<Self> {
-        let endpoint = market_profile(&agent).api_endpoint;
+        let endpoint = jobs_endpoint(&agent);
         let skill_json = serde_json::to_value(skill).map_err(Error::internal)?;
         Ok(Self {
             cost: skill.cost_per_call,
@@ -52,6 +65,12 @@ pub(super) fn market_profile(agent: &Agent) -> MarketProfile {
         .unwrap_or_default()
 }
 
+/// The URL to which an agent's jobs are posted; without one they go to its inbox.
+fn jobs_endpoint(agent: &Agent) -> Option<String> {
+    let endpoint = market_profile(agent).api_endpoint?;
+    super::jobs::jobs_url(&endpoint)
+}
+
 /// This agent's offer of a skill; `None` when it does not offer it.
 pub(crate) async fn find_offer(
     hub: &HubContext,
@@ -73,21 +92,26 @@ pub(crate) async fn find_offer(
 const MAX_REFUSING_WORKERS: usize = 64;
 
 /// The best offer within the budget by another agent than the requester that takes jobs from it
-/// online agents first, then by reputation, then by cost.
+/// online agents first, then by reputation, then by cost. The former workers of the job do not get it again.
 pub(crate) async fn find_best_offer(
     tx: &DbConnection<'_>,
     hub: &HubContext,
     skill_name: &str,
     budget: Credits,
     requester: &Agent,
+    former_workers: &[AgentId],
 ) -> Result<Option<WorkerOffer>> {
     let filter = skills::OfferFilter {
         name: Some(skill_name.to_owned()),
         min_score: 0,
         max_cost: budget.to_hundredths(),
+        min_hirers: 0,
+        min_earned: 0,
     };
     let mut excluded = vec![requester.id];
-    while excluded.len() <= MAX_REFUSING_WORKERS {
+    excluded.extend_from_slice(former_workers);
+    let max_excluded = excluded.len() + MAX_REFUSING_WORKERS;
+    while excluded.len() < max_excluded {
         let Some(chosen) = choose_ranked_offer(tx, hub, &filter, &excluded).await? else {
             return Ok(None);
         };
@@ -124,8 +148,10 @@ async fn choose_ranked_offer(
             .filter(|ranked| !excluded.contains(&ranked.agent))
             .peekable();
         let first = others.peek().cloned();
-        chosen = others
-            .find(|ranked| presence::agent_presence(hub, ranked.agent) == PresenceStatus::Online);
+        chosen = others.find(|ranked| {
+            presence::agent_presence(hub, ranked.agent, ranked.at_endpoint)
+                == PresenceStatus::Online
+        });
         let found_online = chosen.is_some();
         chosen = chosen.or(first);
         if found_online || !page_full {
@@ -147,14 +173,27 @@ pub(crate) async fn find_lowest_cost(
         .await
 }
 
+async fn describe_offering_agent(
+    txn: &WriteTxn<'_>,
+    agent: AgentId,
+) -> Result<skills::OfferingAgent> {
+    let score = reputation::current_score(&txn.tx, agent).await?;
+    let record = principals::find_agent(&txn.tx, agent).await?;
+    Ok(skills::OfferingAgent {
+        agent,
+        score: score.to_bits(),
+        at_endpoint: record.is_some_and(|record| jobs_endpoint(&record).is_some()),
+    })
+}
+
 /// Replaces an agent's skills by those in its registration, in the registration's transaction.
 pub(crate) async fn replace_skills(
     txn: &WriteTxn<'_>,
     agent_id: AgentId,
     skills: &[SkillOffer],
 ) -> Result<()> {
-    let score = reputation::current_score(&txn.tx, agent_id).await?;
-    Ok(skills::replace_skills(&txn.tx, agent_id, score.to_bits(), skills).await?)
+    let offering = describe_offering_agent(txn, agent_id).await?;
+    Ok(skills::replace_skills(&txn.tx, offering, skills).await?)
 }
 
 /// `PUT /skills/{name}`: offers or changes a skill without a new registration, and so without a new
@@ -180,8 +219,8 @@ pub async fn put_skill(
                     limits::SKILLS_PER_AGENT
                 )));
             }
-            let score = reputation::current_score(&txn.tx, id).await?;
-            let is_new = skills::upsert_skill(&txn.tx, id, score.to_bits(), &skill).await?;
+            let offering = describe_offering_agent(txn, id).await?;
+            let is_new = skills::upsert_skill(&txn.tx, offering, &skill).await?;
             Ok((is_new, skill.clone()))
         })
         .await
@@ -208,9 +247,9 @@ pub async fn list_skills(
         .read(async move |tx| {
             let after = after.as_deref().unwrap_or_default();
             // One more than the page takes shows whether there is a next one.
-            let found = skills::list_skill_names(tx, after, limit + 1).await?;
+            let (found, is_complete) = skills::list_skill_names(tx, after, limit + 1).await?;
             let mut page = ListPageBuilder::new(limit);
-            let mut is_full = false;
+            let mut is_full = !is_complete;
             for row in found {
                 if !page.try_push(row)? {
                     is_full = true;
@@ -226,4 +265,30 @@ pub async fn list_skills(
             Ok((catalogue, last_name.filter(|_| is_full)))
         })
         .await
+}
+
+/// `GET /skills/{name}`: the skill, and the best agents that offer it.
+pub async fn get_skill(principal: &Principal, hub: &HubContext, name: &str) -> Result<SkillPage> {
+    // No database stores a NUL character, so no skill has such a name.
+    if name.contains('\0') {
+        return Err(ErrorCode::NotFound.into());
+    }
+    let wanted = name.to_owned();
+    let row = hub
+        .store()
+        .read(async move |tx| Ok(skills::find_skill_row(tx, &wanted).await?))
+        .await?;
+    let search = SkillSearch {
+        skill: Some(name.to_owned()),
+        min_reputation: 0.0,
+        max_cost: None,
+        min_hirers: 0,
+        min_earned: Credits::ZERO,
+        limit: limits::DISCOVERY_PAGE,
+    };
+    let found = super::discover_agents(principal, hub, search, 0).await?;
+    Ok(SkillPage {
+        skill: row.ok_or(ErrorCode::NotFound)?,
+        offers: found.results.agents,
+    })
 }

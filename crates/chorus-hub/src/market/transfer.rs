@@ -2,7 +2,7 @@
 
 use crate::context::HubContext;
 use crate::store::ledger::{self, LedgerAccount, NewPosting};
-use crate::store::{DbConnection, OwnerId, WriteTxn, principals};
+use crate::store::{DbConnection, OwnerId, WriteTxn, jobs, principals};
 use crate::{Principal, Result};
 use chorus_wire::market::transfer::{CreditTransfer, TransferReply};
 use chorus_wire::{Error, ErrorCode};
@@ -65,6 +65,9 @@ async fn execute_transfer(
         "to_owner",
         principals::find_owner_id(&txn.tx, &transfer.to_owner).await?,
     )?;
+    if let Some(job_id) = &transfer.job_id {
+        check_named_job(txn, payer, payee, job_id).await?;
+    }
     let posting = NewPosting {
         kind: "transfer",
         from: LedgerAccount::Owner(payer),
@@ -97,4 +100,22 @@ async fn execute_transfer(
 /// Refuses an unknown owner, because credits sent to it would be lost.
 fn require_owner(field: &str, owner: Option<OwnerId>) -> Result<OwnerId> {
     owner.ok_or_else(|| Error::new(ErrorCode::NotFound, format!("{field} is not known here")))
+}
+
+/// A job that this hub brokers is settled by the hub, after success and once (R-89, JOB-21). A job that was sent directly between
+/// agents is paid once by the same payer to the same payee.
+async fn check_named_job(
+    txn: &WriteTxn<'_>,
+    payer: OwnerId,
+    payee: OwnerId,
+    job_id: &str,
+) -> Result<()> {
+    let refuse = |message: &str| Err(Error::new(ErrorCode::JobSettled, message));
+    if jobs::find_job_by_job_id(&txn.tx, job_id).await?.is_some() {
+        return refuse("this hub pays for the job that job_id names, when it succeeds");
+    }
+    if ledger::has_transfer_for_job(&txn.tx, payer, payee, job_id).await? {
+        return refuse("from_owner has paid to_owner for the job that job_id names");
+    }
+    Ok(())
 }

@@ -15,6 +15,7 @@ pub(super) async fn run_compaction_step(
     // Also with a short `--retain`: a transfer that is repeated within a day is applied once (R-65).
     let keep_since = keep_since.min(txn.now().saturating_sub(limits::IDEMPOTENCY_RETENTION));
     Ok(delete_old_jobs(&txn.tx, keep_since).await?
+        + delete_lost_updates(&txn.tx).await?
         + delete_old_judgements(&txn.tx, keep_since).await?
         + compact_postings(&txn.tx, keep_since).await?)
 }
@@ -30,6 +31,14 @@ async fn delete_old_jobs(tx: &DbConnection<'_>, keep_since: UnixMicros) -> Resul
         &[SqlParam::Int(keep_since.0), SqlParam::Int(STEP_ROWS)],
     )
     .await
+}
+
+/// Deletes the timelines of jobs that are gone. They are the oldest, because ids of jobs are never used again.
+async fn delete_lost_updates(tx: &DbConnection<'_>) -> Result<u64, DbError> {
+    const SQL: &str = "delete from job_updates where job in (
+                           select job from (select distinct job from job_updates order by job limit $1) o
+                           where not exists (select 1 from jobs where jobs.id = o.job))";
+    tx.execute(SQL, &[SqlParam::Int(STEP_ROWS)]).await
 }
 
 /// Deletes the history of reputation changes; the scores and their counts stay.

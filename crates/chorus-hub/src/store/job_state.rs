@@ -7,13 +7,19 @@ use chorus_wire::market::job::JobStatus;
 pub(crate) enum JobState {
     /// Requested; the job is not stored before its budget is held.
     Requested,
+    /// On the board: the budget is held, and any agent with the skill may claim the job.
+    Open,
     /// The budget is held, and the worker has not accepted the job yet.
     Held,
     /// The worker has the job.
     Dispatched,
+    /// The worker waits for the requester's answer to its question.
+    InputRequired,
+    /// The worker delivered, and the requester may still reject the delivery.
+    Delivered,
     /// The worker reported a result and is paid.
     Done,
-    /// The worker failed or refused; the budget is refunded.
+    /// The worker failed or refused, or its delivery was rejected; the budget is refunded.
     Failed,
     /// The requester cancelled the job before a result came.
     Cancelled,
@@ -25,7 +31,19 @@ pub(crate) enum JobState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobEvent {
     Hold,
+    /// The job is put on the board.
+    Publish,
+    Claim,
     Dispatch,
+    /// The worker asks a question.
+    Ask,
+    /// The requester answers, and the worker gets the job again.
+    Answer,
+    /// Another worker gets the job.
+    Reassign,
+    /// The job goes back to the board.
+    Return,
+    Deliver,
     Succeed,
     Fail,
     Cancel,
@@ -33,19 +51,25 @@ pub(crate) enum JobEvent {
 }
 
 impl JobState {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Requested,
+        Self::Open,
         Self::Held,
         Self::Dispatched,
+        Self::InputRequired,
+        Self::Delivered,
         Self::Done,
         Self::Failed,
         Self::Cancelled,
         Self::Expired,
     ];
     /// The states that the store holds.
-    pub const STORED: [Self; 6] = [
+    pub const STORED: [Self; 9] = [
+        Self::Open,
         Self::Held,
         Self::Dispatched,
+        Self::InputRequired,
+        Self::Delivered,
         Self::Done,
         Self::Failed,
         Self::Cancelled,
@@ -55,41 +79,60 @@ impl JobState {
     /// The state after `event`; `None` when the event is not allowed in this state. No event leaves
     /// a final state, so the first result stands.
     pub const fn next_state(self, event: JobEvent) -> Option<Self> {
-        match (self, event) {
-            (Self::Requested, JobEvent::Hold) => Some(Self::Held),
-            (Self::Held, JobEvent::Dispatch) => Some(Self::Dispatched),
+        match event {
+            JobEvent::Hold => self.or_none(Self::Held, &[Self::Requested]),
+            JobEvent::Publish => self.or_none(Self::Open, &[Self::Requested]),
+            JobEvent::Claim => self.or_none(Self::Dispatched, &[Self::Open]),
+            JobEvent::Dispatch => self.or_none(Self::Dispatched, &[Self::Held]),
+            JobEvent::Ask => self.or_none(Self::InputRequired, &[Self::Held, Self::Dispatched]),
+            JobEvent::Answer => self.or_none(Self::Held, &[Self::InputRequired]),
+            JobEvent::Reassign => self.or_none(Self::Held, &Self::WITH_WORKER),
+            JobEvent::Return => self.or_none(Self::Open, &Self::WITH_WORKER),
+            JobEvent::Deliver => self.or_none(Self::Delivered, &Self::WITH_WORKER),
             // A worker may report a result before its acceptance of the job is stored.
-            (Self::Held | Self::Dispatched, JobEvent::Succeed) => Some(Self::Done),
-            (Self::Held | Self::Dispatched, JobEvent::Fail) => Some(Self::Failed),
-            (Self::Held | Self::Dispatched, JobEvent::Cancel) => Some(Self::Cancelled),
-            (Self::Held | Self::Dispatched, JobEvent::Expire) => Some(Self::Expired),
-            (
-                Self::Requested,
-                JobEvent::Dispatch
-                | JobEvent::Succeed
-                | JobEvent::Fail
-                | JobEvent::Cancel
-                | JobEvent::Expire,
-            )
-            | (Self::Held | Self::Dispatched, JobEvent::Hold)
-            | (Self::Dispatched, JobEvent::Dispatch)
-            | (
-                Self::Done | Self::Failed | Self::Cancelled | Self::Expired,
-                JobEvent::Hold
-                | JobEvent::Dispatch
-                | JobEvent::Succeed
-                | JobEvent::Fail
-                | JobEvent::Cancel
-                | JobEvent::Expire,
-            ) => None,
+            JobEvent::Succeed => self.or_none(Self::Done, &Self::FOR_RESULT),
+            JobEvent::Fail => self.or_none(Self::Failed, &Self::FOR_RESULT),
+            // A requester that has seen the delivery approves or rejects it.
+            JobEvent::Cancel => self.or_none(Self::Cancelled, &Self::UNDELIVERED),
+            JobEvent::Expire => self.or_none(Self::Expired, &Self::UNDELIVERED),
         }
+    }
+
+    /// A worker has the job, or is about to get it.
+    const WITH_WORKER: [Self; 3] = [Self::Held, Self::Dispatched, Self::InputRequired];
+    const FOR_RESULT: [Self; 4] = [
+        Self::Held,
+        Self::Dispatched,
+        Self::InputRequired,
+        Self::Delivered,
+    ];
+    const UNDELIVERED: [Self; 4] = [
+        Self::Open,
+        Self::Held,
+        Self::Dispatched,
+        Self::InputRequired,
+    ];
+
+    /// `next` when this state is one of those that the event is allowed in.
+    const fn or_none(self, next: Self, allowed: &[Self]) -> Option<Self> {
+        let mut index = 0;
+        while index < allowed.len() {
+            if allowed[index] as u8 == self as u8 {
+                return Some(next);
+            }
+            index += 1;
+        }
+        None
     }
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Requested => "requested",
+            Self::Open => "open",
             Self::Held => "held",
             Self::Dispatched => "dispatched",
+            Self::InputRequired => "input-required",
+            Self::Delivered => "delivered",
             Self::Done => "done",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -104,7 +147,12 @@ impl JobState {
     /// The status in the jobs document (JOB-06).
     pub const fn wire_status(self) -> JobStatus {
         match self {
-            Self::Requested | Self::Held | Self::Dispatched => JobStatus::Pending,
+            Self::Requested
+            | Self::Open
+            | Self::Held
+            | Self::Dispatched
+            | Self::InputRequired
+            | Self::Delivered => JobStatus::Pending,
             Self::Done => JobStatus::Success,
             Self::Failed | Self::Cancelled | Self::Expired => JobStatus::Failure,
         }
@@ -121,9 +169,16 @@ mod tests {
             .all(|event| state.next_state(event).is_none())
     }
 
-    const EVENTS: [JobEvent; 6] = [
+    const EVENTS: [JobEvent; 13] = [
         JobEvent::Hold,
+        JobEvent::Publish,
+        JobEvent::Claim,
         JobEvent::Dispatch,
+        JobEvent::Ask,
+        JobEvent::Answer,
+        JobEvent::Reassign,
+        JobEvent::Return,
+        JobEvent::Deliver,
         JobEvent::Succeed,
         JobEvent::Fail,
         JobEvent::Cancel,
@@ -145,8 +200,17 @@ mod tests {
                 .into_iter()
                 .filter(|event| state.next_state(*event).is_some_and(is_final))
                 .count();
-            let is_open = matches!(state, JobState::Held | JobState::Dispatched);
-            assert_eq!(final_transitions, if is_open { 4 } else { 0 }, "{state:?}");
+            let expected = match state {
+                JobState::Held | JobState::Dispatched | JobState::InputRequired => 4,
+                // On the board there is no worker, and after a delivery there is only its judgement.
+                JobState::Open | JobState::Delivered => 2,
+                JobState::Requested
+                | JobState::Done
+                | JobState::Failed
+                | JobState::Cancelled
+                | JobState::Expired => 0,
+            };
+            assert_eq!(final_transitions, expected, "{state:?}");
         }
     }
 

@@ -28,6 +28,34 @@ pub(crate) struct NewJob<'a> {
     pub deadline: UnixMicros,
     /// When the next dispatch may be attempted.
     pub dispatch_due_at: UnixMicros,
+    pub terms: JobTerms,
+}
+
+/// Who may do a job and when it is paid.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct JobTerms {
+    /// The requester named only a skill.
+    pub any_worker: bool,
+    /// Any agent with the skill may claim it on the board.
+    pub board: bool,
+    /// How long the requester has to reject a delivery, in milliseconds.
+    pub approve_ms: Option<i64>,
+    /// The schema of the output when the worker got the job, as JSON.
+    pub output_schema: Option<String>,
+}
+
+/// The worker of a job on the board that no agent has claimed. No agent has this id.
+pub(crate) const NO_WORKER: AgentId = AgentId(0);
+/// The owner of [`NO_WORKER`].
+pub(crate) const NO_PAYEE: OwnerId = OwnerId(0);
+
+/// What a worker and a requester have said about a job so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct JobTalk {
+    /// The latest progress line.
+    pub progress: Option<String>,
+    pub question: Option<String>,
+    pub answer: Option<String>,
 }
 
 impl NewJob<'_> {
@@ -58,7 +86,11 @@ impl NewJob<'_> {
             body: self.body.to_owned(),
             requested_at: now,
             deadline: self.deadline,
+            terms: self.terms.clone(),
+            lease_until: None,
+            talk: JobTalk::default(),
             end: None,
+            delivery: None,
         }
     }
 }
@@ -83,7 +115,19 @@ pub(crate) struct JobRecord {
     pub body: String,
     pub requested_at: UnixMicros,
     pub deadline: UnixMicros,
+    pub terms: JobTerms,
+    /// Until when the worker that claimed the job on the board has to report.
+    pub lease_until: Option<UnixMicros>,
+    pub talk: JobTalk,
     pub end: Option<JobEndRecord>,
+    /// What was delivered and waits for approval: output, price and time.
+    pub delivery: Option<JobEndRecord>,
+}
+
+impl JobRecord {
+    pub fn has_worker(&self) -> bool {
+        self.worker != NO_WORKER
+    }
 }
 
 /// How a job ended.
@@ -106,8 +150,9 @@ pub(crate) async fn insert_job(
 ) -> Result<Option<JobId>, DbError> {
     const SQL: &str = "
         insert into jobs (id, job_id, fingerprint, orchestrator, worker, payer, payee, skill, budget, cost, state, endpoint,
-                          callback_url, body, requested_at, deadline, attempt_at)
-        values ((select coalesce(max(id), 0) + 1 from jobs), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+                          callback_url, body, requested_at, deadline, attempt_at, any_worker, board, approve_ms, output_schema)
+        values ((select coalesce(max(id), 0) + 1 from jobs), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+                $17, $18, $19, $20)
         on conflict (job_id) do nothing returning id";
     let params = [
         SqlParam::Text(job.job_id),
@@ -126,6 +171,10 @@ pub(crate) async fn insert_job(
         SqlParam::Int(now.0),
         SqlParam::Int(job.deadline.0),
         SqlParam::Int(job.dispatch_due_at.0),
+        SqlParam::Int(i64::from(job.terms.any_worker)),
+        SqlParam::Int(i64::from(job.terms.board)),
+        SqlParam::optional_int(job.terms.approve_ms),
+        SqlParam::optional_text(job.terms.output_schema.as_deref()),
     ];
     tx.query_first(SQL, &params)
         .await?
@@ -137,7 +186,8 @@ macro_rules! select_jobs {
     ($rest:literal) => {
         concat!(
             "select j.id, j.job_id, j.fingerprint, j.orchestrator, o.agent_id, j.worker, w.agent_id, j.payer, j.payee, j.skill,
-                    j.budget, j.cost, j.state, j.endpoint, j.callback_url, j.body, j.requested_at, j.deadline, j.ended_at,
+                    j.budget, j.cost, j.state, j.endpoint, j.callback_url, j.body, j.requested_at, j.deadline,
+                    j.any_worker, j.board, j.approve_ms, j.output_schema, j.lease_until, j.progress, j.question, j.answer, j.ended_at,
                     j.paid, j.took_ms, j.output, j.error_code, j.error
              from jobs j left join principals o on o.id = j.orchestrator left join principals w on w.id = j.worker ",
             $rest
@@ -145,10 +195,12 @@ macro_rules! select_jobs {
     };
 }
 
+pub(super) use select_jobs;
+
 /// Reads the columns of `select_jobs!`.
 impl FromRow for JobRecord {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
-        Ok(JobRecord {
+        let mut job = JobRecord {
             id: columns.id()?,
             job_id: columns.text()?,
             fingerprint: columns.maybe_bytes()?.unwrap_or_default(),
@@ -167,8 +219,40 @@ impl FromRow for JobRecord {
             body: columns.text()?,
             requested_at: UnixMicros(columns.int()?),
             deadline: UnixMicros(columns.int()?),
-            end: read_job_end(columns)?,
-        })
+            terms: JobTerms {
+                any_worker: columns.int()? == 1,
+                board: columns.int()? == 1,
+                approve_ms: columns.maybe_int()?,
+                output_schema: columns.maybe_text()?,
+            },
+            lease_until: columns.maybe_int()?.map(UnixMicros),
+            talk: JobTalk {
+                progress: columns.maybe_text()?,
+                question: columns.maybe_text()?,
+                answer: columns.maybe_text()?,
+            },
+            end: None,
+            delivery: None,
+        };
+        let ended_at = columns.maybe_int()?;
+        let end = read_job_end(columns, ended_at)?;
+        match (ended_at, job.state) {
+            (Some(_), _) => job.end = Some(end),
+            (None, JobState::Delivered) => job.delivery = Some(end),
+            (
+                None,
+                JobState::Requested
+                | JobState::Open
+                | JobState::Held
+                | JobState::Dispatched
+                | JobState::InputRequired
+                | JobState::Done
+                | JobState::Failed
+                | JobState::Cancelled
+                | JobState::Expired,
+            ) => {}
+        }
+        Ok(job)
     }
 }
 
@@ -177,18 +261,19 @@ fn parse_stored_state(text: &str) -> Result<JobState, DbError> {
         .ok_or_else(|| DbError::Other(format!("a job is in a newer hub's state: {text}")))
 }
 
-/// The last columns of `select_jobs!`; an open job has no `ended_at`.
-fn read_job_end(columns: &mut ColumnReader) -> Result<Option<JobEndRecord>, DbError> {
-    let ended_at = columns.maybe_int()?;
-    let end = JobEndRecord {
+/// The last columns of `select_jobs!`. A delivered job has them too, but no `ended_at`.
+fn read_job_end(
+    columns: &mut ColumnReader,
+    ended_at: Option<i64>,
+) -> Result<JobEndRecord, DbError> {
+    Ok(JobEndRecord {
         at: UnixMicros(ended_at.unwrap_or_default()),
         paid: columns.maybe_int()?.map(Credits::from_hundredths),
         took_ms: columns.maybe_int()?,
         output: columns.maybe_text()?,
         error_code: columns.maybe_text()?,
         error: columns.maybe_text()?,
-    };
-    Ok(ended_at.map(|_| end))
+    })
 }
 
 pub(crate) async fn find_job(
@@ -247,8 +332,8 @@ pub(crate) async fn close_job(
     end: &JobEndRecord,
 ) -> Result<(), DbError> {
     const SQL: &str =
-        "update jobs set state = $2, ended_at = $3, paid = $4, took_ms = $5, output = $6, error_code = $7, error = $8
-                       where id = $1";
+        "update jobs set state = $2, ended_at = $3, paid = $4, took_ms = $5, output = $6, error_code = $7, error = $8,
+                       lease_until = null where id = $1";
     let params = [
         SqlParam::id(id),
         SqlParam::Text(state.as_str()),
@@ -317,6 +402,8 @@ pub(crate) enum JobRole {
     Requester,
     Worker,
     Either,
+    /// The jobs of all agents, for operators.
+    AnyAgent,
 }
 
 /// An agent's jobs, newest first, as many as fit into a page. `filter` is a state, a status of the protocol, or empty.
@@ -329,13 +416,13 @@ pub(crate) async fn list_jobs(
     limit: usize,
 ) -> Result<Vec<JobRecord>, DbError> {
     macro_rules! job_ids_where {
-        ($column:literal) => {
+        ($column:literal, $name:literal) => {
             concat!(
                 "select id from (select id from jobs where ",
                 $column,
                 " = $1 and id < $2 and ($4 = '' or $4 = state or $4 = case when ended_at is null then 'PENDING'
                   when state = 'done' then 'SUCCESS' else 'FAILURE' end) order by id desc limit $3) as ",
-                $column
+                $name
             )
         };
     }
@@ -344,14 +431,17 @@ pub(crate) async fn list_jobs(
             concat!(select_jobs!("where j.id in ("), $($ids),+, ") order by j.id desc limit $3")
         };
     }
-    const REQUESTED: &str = jobs_with_ids!(job_ids_where!("orchestrator"));
-    const WORKED: &str = jobs_with_ids!(job_ids_where!("worker"));
+    const REQUESTED: &str = jobs_with_ids!(job_ids_where!("orchestrator", "asked"));
+    const WORKED: &str = jobs_with_ids!(job_ids_where!("worker", "worked"));
     const BOTH: &str = jobs_with_ids!(
-        job_ids_where!("orchestrator"),
+        job_ids_where!("orchestrator", "asked"),
         " union ",
-        job_ids_where!("worker")
+        job_ids_where!("worker", "worked")
     );
+    // True for every row, with the parameter in its place.
+    const ALL: &str = jobs_with_ids!(job_ids_where!("0 * id + $1", "every"));
     let sql = match role {
+        JobRole::AnyAgent => ALL,
         JobRole::Requester => REQUESTED,
         JobRole::Worker => WORKED,
         JobRole::Either => BOTH,

@@ -244,6 +244,22 @@ pub(crate) async fn find_transfer(
         .transpose()
 }
 
+/// Whether the payer has made a transfer to the payee that names this job.
+pub(crate) async fn has_transfer_for_job(
+    tx: &DbConnection<'_>,
+    payer: OwnerId,
+    payee: OwnerId,
+    job_id: &str,
+) -> Result<bool, DbError> {
+    const SQL: &str = "select 1 from postings where kind = 'transfer' and payer = $1 and job_id = $3 and payee = $2 limit 1";
+    let params = [
+        SqlParam::id(payer),
+        SqlParam::id(payee),
+        SqlParam::Text(job_id),
+    ];
+    Ok(tx.query_first(SQL, &params).await?.is_some())
+}
+
 pub(crate) async fn insert_transfer(
     tx: &DbConnection<'_>,
     payer: OwnerId,

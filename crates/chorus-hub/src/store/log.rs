@@ -31,7 +31,7 @@ macro_rules! text_enum {
 text_enum! {
     /// What an entry is. Only operators receive `Activity`, only hubs receive `CacheInvalidation`. The others are events on the
     /// stream of their subject; from `ChannelMessage` on, the subject is a channel.
-    EntryKind { Message "message", Receipt "receipt", Shown "shown", Channel "channel", Job "job", JobResult "job_result", ChannelInvite "channel_invite", Activity "activity",
+    EntryKind { Message "message", Receipt "receipt", Shown "shown", Channel "channel", Job "job", JobResult "job_result", JobUpdate "job_update", ChannelInvite "channel_invite", Activity "activity",
            ChannelMessage "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", ChannelError "error", MemberChange "member",
            CacheInvalidation "notice" }
 }

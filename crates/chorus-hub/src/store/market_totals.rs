@@ -15,6 +15,9 @@ pub(crate) struct MarketTotals {
 /// The number of jobs in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JobCounts {
+    pub open: i64,
+    pub input_required: i64,
+    pub delivered: i64,
     pub held: i64,
     pub dispatched: i64,
     pub done: i64,
@@ -28,7 +31,10 @@ impl JobCounts {
         match state {
             // No job is stored in the state `Requested`, so it needs no counter.
             JobState::Requested | JobState::Held => &mut self.held,
+            JobState::Open => &mut self.open,
             JobState::Dispatched => &mut self.dispatched,
+            JobState::InputRequired => &mut self.input_required,
+            JobState::Delivered => &mut self.delivered,
             JobState::Done => &mut self.done,
             JobState::Failed => &mut self.failed,
             JobState::Cancelled => &mut self.cancelled,
@@ -42,7 +48,8 @@ impl MarketTotals {
         const SQL: &str =
             "update market set held = held + $1, volume = volume + $2, held_jobs = held_jobs + $3,
                            dispatched = dispatched + $4, done = done + $5, failed = failed + $6,
-                           cancelled = cancelled + $7, expired = expired + $8 where id = 1";
+                           cancelled = cancelled + $7, expired = expired + $8, open_jobs = open_jobs + $9,
+                           input_required = input_required + $10, delivered = delivered + $11 where id = 1";
         if *self == Self::default() {
             return Ok(());
         }
@@ -56,12 +63,17 @@ impl MarketTotals {
             jobs.failed,
             jobs.cancelled,
             jobs.expired,
+            jobs.open,
+            jobs.input_required,
+            jobs.delivered,
         ];
         tx.execute(SQL, &deltas.map(SqlParam::Int)).await.map(drop)
     }
 }
 
-const SELECT_TOTALS: &str = "select held, volume, held_jobs, dispatched, done, failed, cancelled, expired from market where id = 1";
+const SELECT_TOTALS: &str =
+    "select held, volume, open_jobs, input_required, delivered, held_jobs, dispatched, done, failed, cancelled, expired
+     from market where id = 1";
 
 /// Reads the columns of [`SELECT_TOTALS`].
 impl FromRow for MarketTotals {
@@ -70,6 +82,9 @@ impl FromRow for MarketTotals {
             held_credits: columns.int()?,
             volume: columns.int()?,
             jobs: JobCounts {
+                open: columns.int()?,
+                input_required: columns.int()?,
+                delivered: columns.int()?,
                 held: columns.int()?,
                 dispatched: columns.int()?,
                 done: columns.int()?,

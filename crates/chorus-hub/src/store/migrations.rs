@@ -18,6 +18,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (12, include_str!("migrations/0012_outbox_owner.sql")),
     (13, include_str!("migrations/0013_quotas.sql")),
     (14, include_str!("migrations/0014_shown.sql")),
+    (15, include_str!("migrations/0015_market.sql")),
 ];
 
 /// Runs the missing migrations. The database of a newer hub is refused, because this hub would misread it.

@@ -1,8 +1,10 @@
 //! Reputation scores of agents, and the judgement of each job that changed them.
 
-use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, JobId, JobState, SqlParam};
+use super::{
+    AgentId, ColumnReader, DbConnection, DbError, FromRow, JobId, JobState, OwnerId, SqlParam,
+};
 use chorus_wire::credits::Credits;
-use chorus_wire::market::reputation::{ReputationChange, ReputationStats};
+use chorus_wire::market::reputation::{RecentStats, ReputationChange, ReputationStats};
 use chorus_wire::time::UnixMicros;
 
 /// The scores of a job's worker and requester before the job is judged.
@@ -56,7 +58,8 @@ pub(crate) async fn read_reputation(
     tx: &DbConnection<'_>,
     agent: AgentId,
 ) -> Result<Option<(i64, ReputationStats)>, DbError> {
-    const SQL: &str = "select score, successes, failures from reputations where agent = $1";
+    const SQL: &str =
+        "select score, successes, failures, hirers, earned from reputations where agent = $1";
     let row = tx.query_first(SQL, &[SqlParam::id(agent)]).await?;
     let Some(row) = row else { return Ok(None) };
     let mut columns = row.columns();
@@ -67,8 +70,41 @@ pub(crate) async fn read_reputation(
         total: successes + failures,
         successes,
         failures,
+        distinct_hirers: columns.int()?.max(0) as u64,
+        earned: Credits::from_hundredths(columns.int()?),
+        last_30_days: RecentStats::default(),
     };
     Ok(Some((score, stats)))
+}
+
+/// Microseconds of a day, by which the record of an agent is kept.
+const DAY_MICROS: i64 = 24 * 3600 * 1_000_000;
+/// How many days before today are recent (R-87).
+const RECENT_DAYS: i64 = 30;
+
+/// What was judged of an agent on the latest days.
+pub(crate) async fn read_recent_stats(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    now: UnixMicros,
+) -> Result<RecentStats, DbError> {
+    const SQL: &str = "select cast(coalesce(sum(successes), 0) as bigint), cast(coalesce(sum(failures), 0) as bigint),
+                              count(distinct owner), cast(coalesce(sum(earned), 0) as bigint)
+                       from hirer_days where agent = $1 and day >= $2";
+    let first_day = SqlParam::Int(now.0 / DAY_MICROS - RECENT_DAYS);
+    let row = tx
+        .query_first(SQL, &[SqlParam::id(agent), first_day])
+        .await?;
+    let Some(row) = row else {
+        return Ok(RecentStats::default());
+    };
+    let mut columns = row.columns();
+    Ok(RecentStats {
+        successes: columns.int()?.max(0) as u64,
+        failures: columns.int()?.max(0) as u64,
+        distinct_hirers: columns.int()?.max(0) as u64,
+        earned: Credits::from_hundredths(columns.int()?),
+    })
 }
 
 /// The judgement of a job, as it is stored.
@@ -80,6 +116,9 @@ pub(crate) struct JudgementRecord {
     pub success: bool,
     pub score_before: i64,
     pub score_after: i64,
+    /// The owner of the requester, and what it paid.
+    pub hirer: OwnerId,
+    pub paid: Credits,
     pub at: UnixMicros,
 }
 
@@ -92,10 +131,15 @@ pub(crate) async fn record_judgement(
         "insert into judgements (job, worker, hirer, success, score_before, score_after, at)
                         values ($1, $2, $3, $4, $5, $6, $7) on conflict (job) do nothing";
     const SCORE: &str =
-        "insert into reputations (agent, score, successes, failures) values ($1, $2, $3, $4)
+        "insert into reputations (agent, score, successes, failures, earned, hirers) values ($1, $2, $3, $4, $5,
+                         case when exists (select 1 from hirer_days where agent = $1 and owner = $6) then 0 else 1 end)
                          on conflict (agent) do update set score = excluded.score,
                          successes = reputations.successes + excluded.successes,
-                         failures = reputations.failures + excluded.failures";
+                         failures = reputations.failures + excluded.failures,
+                         earned = reputations.earned + excluded.earned, hirers = reputations.hirers + excluded.hirers";
+    const DAY: &str = "insert into hirer_days (agent, owner, day, successes, failures, earned) values ($1, $2, $3, $4, $5, $6)
+                       on conflict (agent, owner, day) do update set successes = hirer_days.successes + excluded.successes,
+                       failures = hirer_days.failures + excluded.failures, earned = hirer_days.earned + excluded.earned";
     let success = i64::from(judgement.success);
     let JudgementRecord {
         job,
@@ -103,6 +147,8 @@ pub(crate) async fn record_judgement(
         requester,
         score_before,
         score_after,
+        hirer,
+        paid,
         at,
         ..
     } = *judgement;
@@ -131,9 +177,20 @@ pub(crate) async fn record_judgement(
             SqlParam::Int(score_after),
             SqlParam::Int(success),
             SqlParam::Int(1 - success),
+            SqlParam::Int(paid.to_hundredths()),
+            SqlParam::id(hirer),
         ],
     )
     .await?;
+    let day = [
+        SqlParam::id(worker),
+        SqlParam::id(hirer),
+        SqlParam::Int(at.0 / DAY_MICROS),
+        SqlParam::Int(success),
+        SqlParam::Int(1 - success),
+        SqlParam::Int(paid.to_hundredths()),
+    ];
+    tx.execute(DAY, &day).await?;
     Ok(true)
 }
 
@@ -160,8 +217,11 @@ impl FromRow for ReputationChange {
             Some(JobState::Expired) => Some("DEADLINE".to_owned()),
             Some(
                 JobState::Requested
+                | JobState::Open
                 | JobState::Held
                 | JobState::Dispatched
+                | JobState::InputRequired
+                | JobState::Delivered
                 | JobState::Failed
                 | JobState::Cancelled,
             )

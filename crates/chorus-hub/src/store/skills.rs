@@ -2,6 +2,7 @@
 
 use super::{AgentId, ColumnReader, DbConnection, DbError, FromRow, SqlParam};
 use chorus_wire::credits::Credits;
+use chorus_wire::limits;
 use chorus_wire::market::skill::{SkillOffer, SkillRow};
 use serde_json::Value;
 
@@ -15,6 +16,8 @@ pub(crate) struct RankedOffer {
     pub name: String,
     pub score: i64,
     pub cost: Credits,
+    /// The agent takes its jobs at an endpoint.
+    pub at_endpoint: bool,
 }
 
 /// Which offers to search for.
@@ -23,19 +26,37 @@ pub(crate) struct OfferFilter {
     pub name: Option<String>,
     pub min_score: i64,
     pub max_cost: i64,
+    /// Only agents that at least this many owners have hired (R-87).
+    pub min_hirers: i64,
+    /// Only agents that have earned at least this much, in hundredths of a credit (R-87).
+    pub min_earned: i64,
+}
+
+impl OfferFilter {
+    fn needs_record(&self) -> bool {
+        self.min_hirers > 0 || self.min_earned > 0
+    }
+}
+
+/// What every offer of an agent repeats about it, because searches rank by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfferingAgent {
+    pub agent: AgentId,
+    /// The bits of its reputation score.
+    pub score: i64,
+    pub at_endpoint: bool,
 }
 
 /// Replaces all skill offers of the agent.
 pub(crate) async fn replace_skills(
     tx: &DbConnection<'_>,
-    agent: AgentId,
-    score: i64,
+    offering: OfferingAgent,
     skills: &[SkillOffer],
 ) -> Result<(), DbError> {
     let deleted_rows = tx
         .query(
             "delete from skills where agent = $1 returning name",
-            &[SqlParam::id(agent)],
+            &[SqlParam::id(offering.agent)],
         )
         .await?;
     let was_offering = i64::from(!deleted_rows.is_empty());
@@ -43,7 +64,7 @@ pub(crate) async fn replace_skills(
         adjust_skill_count(tx, &row.text(0)?, -1).await?;
     }
     for skill in skills {
-        insert_skill_row(tx, agent, score, skill).await?;
+        insert_skill_row(tx, offering, skill).await?;
         adjust_skill_count(tx, &skill.skill_name, 1).await?;
     }
     let is_offering = i64::from(!skills.is_empty());
@@ -53,13 +74,13 @@ pub(crate) async fn replace_skills(
 /// Inserts or replaces one skill offer; true when it is new.
 pub(crate) async fn upsert_skill(
     tx: &DbConnection<'_>,
-    agent: AgentId,
-    score: i64,
+    offering: OfferingAgent,
     skill: &SkillOffer,
 ) -> Result<bool, DbError> {
+    let agent = offering.agent;
     let offered_count = count_skills(tx, agent).await?;
     let was_offered = delete_skill_row(tx, agent, &skill.skill_name).await?;
-    insert_skill_row(tx, agent, score, skill).await?;
+    insert_skill_row(tx, offering, skill).await?;
     if !was_offered {
         adjust_skill_count(tx, &skill.skill_name, 1).await?;
     }
@@ -96,23 +117,23 @@ async fn delete_skill_row(
 
 async fn insert_skill_row(
     tx: &DbConnection<'_>,
-    agent: AgentId,
-    score: i64,
+    offering: OfferingAgent,
     skill: &SkillOffer,
 ) -> Result<(), DbError> {
     const SQL: &str =
-        "insert into skills (agent, name, description, cost, input_schema, output_schema, score)
-                       values ($1, $2, $3, $4, $5, $6, $7)";
+        "insert into skills (agent, name, description, cost, input_schema, output_schema, score, at_endpoint)
+                       values ($1, $2, $3, $4, $5, $6, $7, $8)";
     let input = skill.input_schema.as_ref().map(Value::to_string);
     let output = skill.output_schema.as_ref().map(Value::to_string);
     let params = [
-        SqlParam::id(agent),
+        SqlParam::id(offering.agent),
         SqlParam::Text(&skill.skill_name),
         SqlParam::optional_text(skill.description.as_deref()),
         SqlParam::Int(skill.cost_per_call.to_hundredths()),
         SqlParam::optional_text(input.as_deref()),
         SqlParam::optional_text(output.as_deref()),
-        SqlParam::Int(score),
+        SqlParam::Int(offering.score),
+        SqlParam::Int(i64::from(offering.at_endpoint)),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
@@ -216,7 +237,10 @@ fn parse_schema(text: Option<String>) -> Result<Option<Value>, DbError> {
 
 macro_rules! select_ranked_offers {
     ($rest:literal) => {
-        concat!("select agent, name, score, cost from skills ", $rest)
+        concat!(
+            "select agent, name, score, cost, at_endpoint from skills ",
+            $rest
+        )
     };
 }
 
@@ -228,6 +252,7 @@ impl FromRow for RankedOffer {
             name: columns.text()?,
             score: columns.int()?,
             cost: Credits::from_hundredths(columns.int()?),
+            at_endpoint: columns.int()? == 1,
         })
     }
 }
@@ -237,6 +262,17 @@ const RANKED_OF_ONE: &str = select_ranked_offers!(
 );
 const RANKED_OF_ANY: &str = select_ranked_offers!(
     "where score >= $1 and cost <= $2 order by score desc, cost, agent, name limit $3"
+);
+/// The same with a filter on the record of the agent, which is looked up for each.
+const PROVEN_OF_ONE: &str = select_ranked_offers!(
+    "where name = $6 and score >= $1 and cost <= $2
+     and exists (select 1 from reputations r where r.agent = skills.agent and r.hirers >= $4 and r.earned >= $5)
+     order by score desc, cost, agent limit $3"
+);
+const PROVEN_OF_ANY: &str = select_ranked_offers!(
+    "where score >= $1 and cost <= $2
+     and exists (select 1 from reputations r where r.agent = skills.agent and r.hirers >= $4 and r.earned >= $5)
+     order by score desc, cost, agent, name limit $3"
 );
 const CHEAPEST: &str =
     "select cost from skills where name = $1 and agent <> $2 order by cost limit 1";
@@ -252,6 +288,22 @@ pub(crate) async fn list_ranked_offers(
         SqlParam::Int(filter.max_cost),
         SqlParam::Int(limit as i64),
     ];
+    if filter.needs_record() {
+        let record = [
+            SqlParam::Int(filter.min_hirers),
+            SqlParam::Int(filter.min_earned),
+        ];
+        let mut params = [&bounds[..], &record[..]].concat();
+        let sql = match &filter.name {
+            Some(name) => {
+                params.push(SqlParam::Text(name));
+                PROVEN_OF_ONE
+            }
+            None => PROVEN_OF_ANY,
+        };
+        let rows = tx.query(sql, &params).await?;
+        return rows.into_iter().map(RankedOffer::from_row).collect();
+    }
     let rows = match &filter.name {
         Some(name) => {
             tx.query(
@@ -280,6 +332,10 @@ pub(crate) async fn count_offers(
         SqlParam::Int(filter.max_cost),
         SqlParam::Int(max_count as i64),
     ];
+    if filter.needs_record() {
+        let found = list_ranked_offers(tx, filter, max_count).await?;
+        return Ok(found.len() as i64);
+    }
     let row = match &filter.name {
         Some(name) if filter.min_score <= 0 && filter.max_cost == i64::MAX => {
             tx.query_first(ALL, &[SqlParam::Text(name)]).await?
@@ -314,7 +370,15 @@ pub(crate) async fn find_lowest_cost(
 
 macro_rules! skill_columns {
     () => {
-        "n.name, n.agents, (select min(s.cost) from skills s where s.name = n.name)"
+        "n.name, n.agents, (select min(s.cost) from skills s where s.name = n.name), b.description, b.input_schema, b.output_schema"
+    };
+}
+
+/// The best offer of the skill, by which listings describe it.
+macro_rules! join_best_offer {
+    () => {
+        " from skill_names n left join skills b on b.name = n.name and b.agent =
+          (select s.agent from skills s where s.name = n.name order by s.score desc, s.cost, s.agent limit 1) "
     };
 }
 
@@ -325,25 +389,47 @@ impl FromRow for SkillRow {
             skill_name: columns.text()?,
             agents: columns.int()?.max(0) as u64,
             min_cost: Credits::from_hundredths(columns.int()?),
+            description: columns.maybe_text()?,
+            input_schema: parse_schema(columns.maybe_text()?)?,
+            output_schema: parse_schema(columns.maybe_text()?)?,
         })
     }
 }
 
-/// The skills on offer after a name, ordered by name.
+/// One skill on offer.
+pub(crate) async fn find_skill_row(
+    tx: &DbConnection<'_>,
+    name: &str,
+) -> Result<Option<SkillRow>, DbError> {
+    const SQL: &str = concat!(
+        "select ",
+        skill_columns!(),
+        join_best_offer!(),
+        "where n.name = $1"
+    );
+    let row = tx.query_first(SQL, &[SqlParam::Text(name)]).await?;
+    row.map(SkillRow::from_row).transpose()
+}
+
+/// The skills on offer after a name, ordered by name, and whether these are all that were asked for.
 pub(crate) async fn list_skill_names(
     tx: &DbConnection<'_>,
     after: &str,
     limit: usize,
-) -> Result<Vec<SkillRow>, DbError> {
+) -> Result<(Vec<SkillRow>, bool), DbError> {
     const SQL: &str = concat!(
         "select ",
         skill_columns!(),
-        " from skill_names n where n.name > $1 order by n.name limit $2"
+        join_best_offer!(),
+        "where n.name > $1 order by n.name limit $2"
     );
-    let rows = tx
-        .query(SQL, &[SqlParam::Text(after), SqlParam::Int(limit as i64)])
+    let params = [SqlParam::Text(after), SqlParam::Int(limit as i64)];
+    // Schemas are long.
+    let (rows, is_complete) = tx
+        .query_within_bytes(SQL, &params, limits::HISTORY_PAGE_BYTES)
         .await?;
-    rows.into_iter().map(SkillRow::from_row).collect()
+    let rows: Result<_, _> = rows.into_iter().map(SkillRow::from_row).collect();
+    Ok((rows?, is_complete))
 }
 
 /// Counts the agents that offer at least one skill.

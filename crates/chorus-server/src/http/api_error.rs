@@ -20,8 +20,9 @@ pub enum ErrorFormat {
 /// Paths whose errors have the form of the fan-out draft.
 const FRAME_PATHS: [&str; 3] = ["/frames", "/handles", "/orgs"];
 /// Paths whose errors have the form of the jobs document.
-const MARKET_PATHS: [&str; 8] = [
+const MARKET_PATHS: [&str; 9] = [
     "/jobs",
+    "/board",
     "/transfer",
     "/heartbeat",
     "/skills",

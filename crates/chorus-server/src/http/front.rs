@@ -28,8 +28,9 @@ const STRICT_TRANSPORT_SECURITY: HeaderValue = HeaderValue::from_static("max-age
 
 /// Routes with a secret in the path. Their handlers charge the request: to the secret's caller, or to the address when it is
 /// unknown.
-const SECRET_LIMITED_ROUTES: [&str; 3] = [
+const SECRET_LIMITED_ROUTES: [&str; 4] = [
     "/inbox/{secret}",
+    "/jobs/{id}/result/{secret}",
     "/channels/{id}/inbox/{token}",
     "/mcp/{channel}",
 ];

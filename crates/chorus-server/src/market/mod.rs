@@ -2,6 +2,7 @@
 
 mod accounts;
 mod audit;
+mod board;
 mod economy;
 mod heartbeat;
 mod jobs;
@@ -15,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .merge(jobs::routes())
+        .merge(board::routes())
         .merge(transfer::routes())
         .merge(accounts::routes())
         .merge(audit::routes())

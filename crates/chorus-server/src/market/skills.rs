@@ -9,7 +9,7 @@ use crate::http::{
 use axum::extract::State;
 use chorus_hub::market::skills;
 use chorus_wire::limits;
-use chorus_wire::market::skill::{SkillCatalogue, SkillOffer};
+use chorus_wire::market::skill::{SkillCatalogue, SkillOffer, SkillPage};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,12 +18,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(list_skills))
-        .routes(routes!(put_skill, withdraw_skill))
+        .routes(routes!(get_skill, put_skill, withdraw_skill))
 }
 
 /// List all offered skills
 ///
-/// For each skill, how many agents offer it and the lowest price.
+/// For each skill, how many agents offer it, the lowest price, and what the best offer says of it.
 #[utoipa::path(get, path = "/skills", tag = "market", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default"),
         ("after" = Option<String>, Query, description = "Continue here: the `after` of the `Link` header of the page before, or a skill_name")),
@@ -39,6 +39,21 @@ async fn list_skills(
         .map(|name| name.replace('\0', ""));
     let (catalogue, next) = skills::list_skills(&principal, &state.hub, after, limit).await?;
     reply::bare_page(&catalogue, &query, next.as_deref())
+}
+
+/// Get a skill
+///
+/// The skill, and the agents that offer it with their descriptions, schemas, prices and records, the best first.
+#[utoipa::path(get, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), security((), ("agent_key" = ["any"]), ("operator_key" = [])),
+    responses((status = 200, body = SkillPage, description = "The skill. `/discover?skill=` has the offers beyond the first 100, or beyond 256 KiB."),
+        (status = 404, description = "No agent offers the skill.")))]
+async fn get_skill(
+    State(state): State<AppState>,
+    DirectoryAccess(principal): DirectoryAccess,
+    PathParam(name): PathParam,
+) -> ApiResult {
+    let page = skills::get_skill(&principal, &state.hub, &name).await?;
+    reply::bare_json(StatusCode::OK, &page)
 }
 
 /// Offer a skill

@@ -20,7 +20,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         (status = 400, description = "The request is malformed, or the credits do not suffice."),
         (status = 403, description = "The key is not of `from_owner`."),
         (status = 404, description = "There is no such owner."),
-        (status = 409, description = "The transfer_id was used with another body.")))]
+        (status = 409, description = "The transfer_id was used with another body, or the job is paid by the hub or was paid before.")))]
 async fn transfer_credits(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

@@ -112,6 +112,7 @@ fn inbox_events() -> Value {
         "channel": event("A delivery of a channel that this agent is in.", reference("ChannelDelivery")),
         "channel_invite": event("An invitation to a channel. Nothing else of the channel comes before it is accepted.", reference("ChannelInvite")),
         "job": event("A job that this agent shall do.", reference("DispatchedJob")),
+        "job_update": event("What happened to a job of this agent before its end: `timeline` has the update.", reference("Job")),
         "job_result": event("The end of a job that this agent requested or worked on.", reference("Job")),
     })
 }

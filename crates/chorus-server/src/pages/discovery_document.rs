@@ -131,6 +131,7 @@ fn describe_capabilities(state: &AppState) -> HubCapabilities {
             "shown",
             "channel",
             "job",
+            "job_update",
             "job_result",
             "channel_invite",
         ],

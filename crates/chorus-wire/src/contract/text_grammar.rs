@@ -115,6 +115,25 @@ pub const INSTANT: TextGrammar = TextGrammar {
     example: "2026-02-11T14:15:09Z",
 };
 
+/// ISO 8601 in UTC, which need not be said (JOB-04): many programs print it without the zone.
+pub const UTC_INSTANT: TextGrammar = TextGrammar {
+    accepts: |text| {
+        let zone = text.get("2026-02-11T14:15:09".len()..).unwrap_or_default();
+        let zone = zone.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+        match zone {
+            "" => UnixMicros::parse(&format!("{text}Z")).is_some(),
+            "Z" | "z" | "+00:00" | "-00:00" => UnixMicros::parse(text).is_some(),
+            _ => false,
+        }
+    },
+    requirement: "an ISO 8601 time in UTC, such as 2026-02-11T14:15:09Z",
+    pattern: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-]00:00)?$",
+    refused_pattern: None,
+    max_chars: limits::LABEL_CHARS,
+    format: None,
+    example: "2026-02-11T14:15:09Z",
+};
+
 /// The id of a job or a transfer: a UUID, or another opaque id (R-60).
 pub const OPAQUE_ID: TextGrammar = TextGrammar {
     accepts: |text| {

@@ -2,6 +2,7 @@
 
 use crate::credits::Credits;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 /// A search; an absent criterion matches every agent.
@@ -12,6 +13,10 @@ pub struct SkillSearch {
     pub min_reputation: f64,
     /// Only skills that cost at most this much.
     pub max_cost: Option<Credits>,
+    /// Only agents that at least this many owners have hired.
+    pub min_hirers: u64,
+    /// Only agents that have earned at least this much.
+    pub min_earned: Credits,
     pub limit: usize,
 }
 
@@ -43,6 +48,14 @@ pub struct FoundAgent {
     pub skill: FoundSkill,
     #[schema(example = 92.3)]
     pub reputation_score: f64,
+    /// Jobs that raised the score.
+    pub success_count: u64,
+    /// Jobs that lowered the score.
+    pub failure_count: u64,
+    /// Owners that have hired the agent.
+    pub distinct_hirers: u64,
+    /// What the agent was paid for its jobs.
+    pub earned: Credits,
     pub status: PresenceStatus,
     pub owner_id: String,
     /// false: the name is under another host than the hub's own, and the hub has not verified it.
@@ -55,6 +68,15 @@ pub struct FoundSkill {
     #[schema(example = "analyze_text")]
     pub skill_name: String,
     pub cost_per_call: Credits,
+    /// What it does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub description: Option<String>,
+    /// The input that it takes; any if absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub input_schema: Option<Value>,
+    /// The output that it gives; any if absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_schema: Option<Value>,
 }
 
 /// The public part of an endpoint: scheme, host and path.

@@ -11,7 +11,7 @@ wire_object! {
     /// A sign of life.
     Heartbeat, allows unknown, example r#"{"agent_id": "alice@chorus"}"# => {
         /// The agent that reports; the one of the key if absent.
-        optional agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
+        nullable agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
     }
 }
 

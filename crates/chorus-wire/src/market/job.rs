@@ -1,17 +1,18 @@
-//! Jobs: the request, the result, and a job as its parties see it (R-62, JOB-16…19, JOB-32).
+//! Jobs: the request and the result (R-62, JOB-16…19, JOB-32).
 
 use crate::contract::{
-    self, CheckContext, CheckedValue, ContractFault, CustomCheck, FieldCheck, HTTP_URL, INSTANT,
-    JsonNode, JsonObject, LengthUnit, OPAQUE_ID, ObjectRule, RefusedCharacters, SchemaRefs,
+    self, CheckContext, CheckedValue, ContractFault, CustomCheck, FieldCheck, HTTP_URL, JsonNode,
+    JsonObject, LengthUnit, OPAQUE_ID, ObjectRule, RefusedCharacters, SchemaRefs, UTC_INSTANT,
     characters, impl_from_text_node, integer_between,
 };
 use crate::credits::{CURRENCY, Credits};
 use crate::string_enum::string_enum;
-use crate::{Error, Result, identity::AgentName, json, limits, time::UnixMicros, wire_object};
-use serde::{Deserialize, Serialize};
+use crate::{Error, Result, identity::AgentName, json, limits, wire_object};
 use serde_json::{Value, json};
 use std::time::Duration;
 use utoipa::ToSchema;
+
+pub use crate::market::job_view::*;
 
 string_enum! {
     /// The status of a job (JOB-06).
@@ -27,34 +28,63 @@ impl_from_text_node!(JobStatus);
 
 wire_object! {
     /// A request to have a job done.
-    JobBody as "JobRequest", refuses unknown, example r#"{
+    JobBody as "JobRequest", refuses unknown, rules [BOARD_RULE], example r#"{
         "job_id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "skill_name": "analyze_text",
         "input_data": {"text": "hello"}, "budget": 0.50, "deadline_ms": 30000}"# => {
         /// A new id that names the job; a repeated request keeps it and starts one job. If absent, the hub makes one.
-        optional job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        nullable job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
         /// The agent that asks; the one of the key if absent.
-        optional orchestrator_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
-        /// The agent that works; if absent, the hub chooses the best match.
-        optional agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
+        nullable orchestrator_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
+        /// The agent that works; if absent, the hub chooses the best match, and the next best when that one is away or declines.
+        nullable agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
         /// The skill that is asked for.
         required skill_name: String = characters(1, limits::LABEL_CHARS);
         /// The input, in the form of the skill's schema; an empty object if absent.
         optional input_data: Value = FieldCheck::Custom(&JOB_DATA);
-        /// The most that the job may cost, in credits; it is held until the job ends.
-        required budget: Credits = FieldCheck::Credits { zero: false };
+        /// The most that the job may cost, in credits; it is held until the job ends. 0 for a skill that is free.
+        required budget: Credits = FieldCheck::Credits { zero: true };
         /// Where the hub posts the result.
-        optional callback_url: String = FieldCheck::Grammar(&HTTP_URL);
+        nullable callback_url: String = FieldCheck::Grammar(&HTTP_URL);
         /// How long the worker has, in milliseconds.
-        optional deadline_ms: u64 = integer_between(
+        nullable deadline_ms: u64 = integer_between(
+            limits::JOB_DEADLINE_MIN.as_millis() as u64,
+            limits::JOB_DEADLINE_MAX.as_millis() as u64,
+        );
+        /// true: put the job on the board, where the first agent with the skill that claims it gets it.
+        nullable board: bool = FieldCheck::Bool;
+        /// Pay only after the requester has approved the delivery, or after this many milliseconds. Only for a job on the board.
+        nullable approve_within_ms: u64 = integer_between(
             limits::JOB_DEADLINE_MIN.as_millis() as u64,
             limits::JOB_DEADLINE_MAX.as_millis() as u64,
         );
         /// When the client made the request; the hub ignores it.
-        optional timestamp_utc: String = FieldCheck::Grammar(&INSTANT);
+        nullable timestamp_utc: String = FieldCheck::Grammar(&UTC_INSTANT);
         /// The only currency.
-        optional currency: String = FieldCheck::OneOf(&[CURRENCY]);
+        nullable currency: String = FieldCheck::OneOf(&[CURRENCY]);
     }
 }
+
+/// The board is for jobs without a worker. Approval is for the board alone: its workers see the condition before they claim.
+const BOARD_RULE: ObjectRule = ObjectRule {
+    find_fault: |request| {
+        let is_given = |name: &str| request.get(name).is_some_and(|node| !node.is_null());
+        let is_board = request.get("board").and_then(JsonNode::as_bool) == Some(true);
+        if is_board && is_given("agent_id") {
+            let sentence = "agent_id must be left out where board is true";
+            return Some(ContractFault::explain("agent_id", sentence));
+        }
+        (!is_board && is_given("approve_within_ms")).then(|| {
+            let sentence = "approve_within_ms needs board to be true";
+            ContractFault::explain("approve_within_ms", sentence)
+        })
+    },
+    describe: |schema, _| {
+        // Not as alternatives, which generators of clients would turn into several types.
+        schema["if"] = json!({"properties": {"board": {"const": true}}, "required": ["board"]});
+        schema["then"] = json!({"properties": {"agent_id": {"type": "null"}}});
+        schema["else"] = json!({"properties": {"approve_within_ms": {"type": "null"}}});
+    },
+};
 
 /// The checked body of `POST /jobs`.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,8 +99,17 @@ pub struct JobRequest {
     pub budget: Credits,
     pub callback_url: Option<String>,
     pub deadline: Duration,
+    /// Whether it goes on the board, and how long the requester has to approve the delivery.
+    pub board: Option<BoardTerms>,
     /// The canonical text of the request, by which repeated requests are compared (failure 17).
     pub canonical_json: String,
+}
+
+/// The terms of a job on the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoardTerms {
+    /// How long the requester has to reject a delivery; without it, a delivery is paid at once.
+    pub approve_within: Option<Duration>,
 }
 
 impl JobRequest {
@@ -105,6 +144,9 @@ impl JobRequest {
             budget: fields.budget,
             callback_url: fields.callback_url,
             deadline: deadline.unwrap_or(limits::JOB_DEADLINE_DEFAULT),
+            board: fields.board.unwrap_or(false).then(|| BoardTerms {
+                approve_within: fields.approve_within_ms.map(Duration::from_millis),
+            }),
             canonical_json: json::to_canonical_json(body),
         }
     }
@@ -128,29 +170,36 @@ const JOB_DATA: CustomCheck = CustomCheck {
 };
 
 wire_object! {
-    /// The result of a job. Further fields are ignored.
+    /// The result of a job, or with PENDING what the worker has to say before it. Further fields are ignored.
     JobResultBody as "JobResult", allows unknown, rules [RESULT_RULE], example r#"{
         "status": "SUCCESS", "output_data": {"mood": "good"}, "execution_cost": 0.10, "execution_time_ms": 1240}"# => {
-        /// How the job ended.
-        required status: String = FieldCheck::OneOf(&["SUCCESS", "FAILURE"]);
+        /// How the job ended; PENDING while the worker is still at it.
+        required status: String = FieldCheck::OneOf(JobStatus::TEXTS);
         /// The job, as in the path.
-        optional job_id: String = ANY_TEXT;
+        nullable job_id: String = ANY_TEXT;
         /// The worker, as in the key.
-        optional agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
+        nullable agent_id: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
         /// The output of a success, in the form of the skill's schema.
         optional output_data: Value = FieldCheck::AnyValue;
-        /// The cost of a success, up to the budget; the offered price if absent. A failure is not paid.
+        /// The cost of a success, up to the agreed price; that price if absent. A failure is not paid.
         nullable execution_cost: Value = FieldCheck::AnyValue;
         /// How long it took, in milliseconds.
         nullable execution_time_ms: u64 = integer_between(0, i64::MAX as u64);
-        /// The code of a failure.
+        /// The code of a failure. With SKILL_MISMATCH, BUDGET_INSUFFICIENT or AGENT_OFFLINE the worker declines the job.
         nullable error_code: Value = FieldCheck::AnyValue;
         /// Why the job failed.
         nullable error_message: Value = FieldCheck::AnyValue;
+        /// With PENDING: how far the work is, for the requester.
+        nullable progress: String = NOTE_CHECK;
+        /// With PENDING: what the worker needs to know from the requester. A job has one question.
+        nullable question: String = NOTE_CHECK;
         /// When the worker made the result.
-        optional timestamp_utc: String = FieldCheck::Grammar(&INSTANT);
+        nullable timestamp_utc: String = FieldCheck::Grammar(&UTC_INSTANT);
     }
 }
+
+/// A progress line, a question or an answer.
+pub const NOTE_CHECK: FieldCheck = characters(1, limits::DETAIL_CHARS);
 
 /// The fields of a success are checked only in a success, and those of a failure only in a failure: the document prints
 /// both in every result.
@@ -163,6 +212,8 @@ const RESULT_RULE: ObjectRule = ObjectRule {
                 return Some(fault.inside("output_data"));
             }
             ("execution_cost", &FieldCheck::Credits { zero: true })
+        } else if result.get("status").and_then(JsonNode::as_text) == Some("PENDING") {
+            return None;
         } else {
             ("error_message", &ANY_TEXT)
         };
@@ -179,6 +230,7 @@ const RESULT_RULE: ObjectRule = ObjectRule {
         schema["oneOf"] = json!([
             {"properties": {"status": {"const": "SUCCESS"}, "execution_cost": {"anyOf": [cost, {"type": "null"}]}}, "required": ["status"]},
             {"properties": {"status": {"const": "FAILURE"}, "error_message": {"type": ["string", "null"]}}, "required": ["status"]},
+            {"properties": {"status": {"const": "PENDING"}}, "required": ["status"]},
         ]);
     },
 };
@@ -227,6 +279,24 @@ pub enum JobOutcome {
         error_code: Option<String>,
         error_message: String,
     },
+    /// The worker is still at it.
+    Pending(Option<WorkerNote>),
+}
+
+/// What a worker says before its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerNote {
+    Progress(String),
+    Question(String),
+}
+
+impl WorkerNote {
+    /// A question comes before a progress line: the requester has to do something about it.
+    pub fn from_fields(progress: Option<String>, question: Option<String>) -> Option<Self> {
+        question
+            .map(WorkerNote::Question)
+            .or(progress.map(WorkerNote::Progress))
+    }
 }
 
 impl JobOutcome {
@@ -259,6 +329,8 @@ impl JobResult {
                     .and_then(JsonNode::as_number)
                     .and_then(Credits::parse_digits),
             }
+        } else if fields.status == JobStatus::Pending.as_str() {
+            JobOutcome::Pending(WorkerNote::from_fields(fields.progress, fields.question))
         } else {
             JobOutcome::failure(text("error_code"), text("error_message"))
         };
@@ -282,64 +354,4 @@ fn cut_message(text: &str) -> String {
         .filter(|c| *c != '\0')
         .take(limits::DETAIL_CHARS)
         .collect()
-}
-
-/// The job request that the worker receives (JOB-17).
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct DispatchedJob {
-    pub job_id: String,
-    pub orchestrator_id: String,
-    pub skill_name: String,
-    pub input_data: Value,
-    pub budget: Credits,
-    pub currency: String,
-    /// Where the worker posts the result, if not in its answer.
-    #[schema(required = true)]
-    pub callback_url: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    pub timestamp_utc: UnixMicros,
-    /// Results after this time are refused.
-    #[schema(value_type = String, format = DateTime)]
-    pub deadline_utc: UnixMicros,
-}
-
-/// A job as its requester and its worker see it.
-// The keys of the document's result (JOB-19) come first, then those of the request.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Job {
-    pub job_id: String,
-    /// The worker.
-    pub agent_id: String,
-    pub status: JobStatus,
-    pub output_data: Value,
-    #[schema(required = true)]
-    pub execution_cost: Option<Credits>,
-    #[schema(required = true)]
-    pub execution_time_ms: Option<u64>,
-    #[schema(required = true)]
-    pub error_message: Option<String>,
-    /// When the job ended; before that, when it was requested.
-    #[schema(value_type = String, format = DateTime)]
-    pub timestamp_utc: UnixMicros,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub error_code: Option<String>,
-    /// `held`, `dispatched`, `done`, `failed`, `cancelled` or `expired`.
-    pub state: String,
-    pub orchestrator_id: String,
-    pub skill_name: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub input_data: Option<Value>,
-    pub budget: Credits,
-    #[schema(example = "chorus_credits_v1")]
-    pub currency: String,
-    #[schema(value_type = String, format = DateTime)]
-    pub requested_at: UnixMicros,
-    #[schema(value_type = String, format = DateTime)]
-    pub deadline_utc: UnixMicros,
-}
-
-/// `GET /jobs`, newest first.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct JobList {
-    pub jobs: Vec<Job>,
 }

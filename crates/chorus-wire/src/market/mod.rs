@@ -3,6 +3,7 @@
 pub mod discover;
 pub mod heartbeat;
 pub mod job;
+pub mod job_view;
 pub mod reputation;
 pub mod skill;
 pub mod transfer;

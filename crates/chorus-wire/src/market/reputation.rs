@@ -15,11 +15,27 @@ pub struct ReputationReport {
     pub history: Vec<ReputationChange>,
 }
 
+/// How the score came about, over all time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReputationStats {
     pub total: u64,
     pub successes: u64,
     pub failures: u64,
+    /// Owners that have hired the agent.
+    pub distinct_hirers: u64,
+    /// What the agent was paid for these jobs.
+    pub earned: Credits,
+    /// The same for today and the 30 days before.
+    pub last_30_days: RecentStats,
+}
+
+/// How the score came about lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RecentStats {
+    pub successes: u64,
+    pub failures: u64,
+    pub distinct_hirers: u64,
+    pub earned: Credits,
 }
 
 /// The change of a score by one job.

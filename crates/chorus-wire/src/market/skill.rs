@@ -2,6 +2,7 @@
 
 use crate::contract::{self, ContractFault, CustomCheck, FieldCheck, characters};
 use crate::credits::Credits;
+use crate::market::discover::FoundAgent;
 use crate::{Result, limits, wire_object};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -15,13 +16,13 @@ wire_object! {
         /// The name by which it is found.
         required skill_name: String = SKILL_NAME_CHECK;
         /// What it does.
-        optional description: String = DESCRIPTION_CHECK;
-        /// The price of one job, in credits.
+        nullable description: String = DESCRIPTION_CHECK;
+        /// The price of one job, in credits; 0 for free.
         required cost_per_call: Credits = PRICE_CHECK;
         /// A JSON Schema of the input; any input if absent or empty.
-        optional input_schema: Value = SCHEMA_CHECK;
+        nullable input_schema: Value = SCHEMA_CHECK;
         /// A JSON Schema of the output; any output if absent or empty.
-        optional output_schema: Value = SCHEMA_CHECK;
+        nullable output_schema: Value = SCHEMA_CHECK;
     }
 }
 
@@ -29,21 +30,21 @@ wire_object! {
     /// A skill to offer under the name in the path.
     SkillUpdate, refuses unknown, example r#"{"description": "Finds the mood of a text.", "cost_per_call": 0.10}"# => {
         /// The same name as in the path.
-        optional skill_name: String = SKILL_NAME_CHECK;
+        nullable skill_name: String = SKILL_NAME_CHECK;
         /// What it does.
-        optional description: String = DESCRIPTION_CHECK;
-        /// The price of one job, in credits.
+        nullable description: String = DESCRIPTION_CHECK;
+        /// The price of one job, in credits; 0 for free.
         required cost_per_call: Credits = PRICE_CHECK;
         /// A JSON Schema of the input; any input if absent or empty.
-        optional input_schema: Value = SCHEMA_CHECK;
+        nullable input_schema: Value = SCHEMA_CHECK;
         /// A JSON Schema of the output; any output if absent or empty.
-        optional output_schema: Value = SCHEMA_CHECK;
+        nullable output_schema: Value = SCHEMA_CHECK;
     }
 }
 
 const SKILL_NAME_CHECK: FieldCheck = characters(1, limits::LABEL_CHARS);
 const DESCRIPTION_CHECK: FieldCheck = characters(1, limits::SKILL_DESCRIPTION_CHARS);
-const PRICE_CHECK: FieldCheck = FieldCheck::Credits { zero: false };
+const PRICE_CHECK: FieldCheck = FieldCheck::Credits { zero: true };
 
 /// The hub checks elsewhere whether it is a JSON Schema.
 const SCHEMA_CHECK: FieldCheck = FieldCheck::Custom(&CustomCheck {
@@ -114,4 +115,20 @@ pub struct SkillRow {
     pub skill_name: String,
     pub agents: u64,
     pub min_cost: Credits,
+    /// What the best offer says that it does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub description: Option<String>,
+    /// The input that the best offer takes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub input_schema: Option<Value>,
+    /// The output that the best offer gives.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_schema: Option<Value>,
+}
+
+/// `GET /skills/{name}`: one skill, and the agents that offer it, the best first.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SkillPage {
+    pub skill: SkillRow,
+    pub offers: Vec<FoundAgent>,
 }

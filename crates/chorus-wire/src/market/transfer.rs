@@ -1,7 +1,7 @@
 //! Credit transfers, owner accounts, and the ledger's replies (R-64, R-65, JOB-20).
 
 use crate::contract::{
-    self, ContractFault, FieldCheck, INSTANT, JsonNode, OPAQUE_ID, ObjectRule, characters,
+    self, ContractFault, FieldCheck, JsonNode, OPAQUE_ID, ObjectRule, UTC_INSTANT, characters,
 };
 use crate::credits::Credits;
 use crate::{Result, json, limits, time::UnixMicros, wire_object};
@@ -25,9 +25,9 @@ wire_object! {
         /// The amount, in credits.
         required amount: Credits = FieldCheck::Credits { zero: false };
         /// The job that it pays for.
-        optional job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        nullable job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
         /// When the client made the request.
-        optional timestamp_utc: String = FieldCheck::Grammar(&INSTANT);
+        nullable timestamp_utc: String = FieldCheck::Grammar(&UTC_INSTANT);
     }
 }
 
@@ -79,7 +79,7 @@ wire_object! {
         /// The amount, in credits.
         required amount: Credits = FieldCheck::Credits { zero: false };
         /// Why, for the audit.
-        optional reason: String = characters(1, limits::LABEL_CHARS);
+        nullable reason: String = characters(1, limits::LABEL_CHARS);
     }
 }
 

@@ -1,10 +1,16 @@
-//! `chorus admin`: backups, registration codes, readiness and activity of a hub.
+//! `chorus admin`: backups, registration codes, credits, jobs, readiness and activity of a hub.
 
+use super::market::format_job::format_job;
+use super::market::jobs::parse_status;
+use super::market::read_input::parse_amount;
 use super::register::parse_secret;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
+use chorus_wire::credits::Credits;
+use chorus_wire::market::job::JobStatus;
+use chorus_wire::market::transfer::CreditIssue;
 use chorus_wire::reply::{ActivityRow, InviteRecord};
 use chorus_wire::{cursor::Cursor, secret::Secret, time::UnixMicros};
 use serde_json::json;
@@ -89,6 +95,22 @@ enum AdminCommand {
     /// Registration codes
     #[command(subcommand)]
     Invites(InviteCommand),
+    /// Issue new credits to an owner
+    Credit {
+        /// The owner that gets them
+        owner: String,
+        #[arg(value_parser = parse_amount)]
+        amount: Credits,
+        /// Why, for the audit
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// List the jobs of all agents, the newest first
+    Jobs {
+        /// Only jobs with this status
+        #[arg(long, value_name = "pending|success|failure", value_parser = parse_status)]
+        status: Option<JobStatus>,
+    },
     /// Show the activity of the hub
     Activity {
         /// After this id
@@ -155,12 +177,54 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 .await
                 .map_err(Fail::for_operator)
         }
+        AdminCommand::Credit {
+            owner,
+            amount,
+            reason,
+        } => {
+            let issue = CreditIssue { amount, reason };
+            issue_credits(common, operator_client(common, key)?, &owner, &issue)
+                .await
+                .map_err(Fail::for_operator)
+        }
+        AdminCommand::Jobs { status } => list_jobs(common, operator_client(common, key)?, status)
+            .await
+            .map_err(Fail::for_operator),
         AdminCommand::Activity { since, follow } => {
             follow_activity(common, operator_client(common, key)?, since, follow)
                 .await
                 .map_err(Fail::for_operator)
         }
     }
+}
+
+async fn issue_credits(
+    common: &CommonArgs,
+    client: HubClient,
+    owner: &str,
+    issue: &CreditIssue,
+) -> Result<(), Fail> {
+    let account = client.issue_credits(owner, issue).await?;
+    output::print_result(common.json, &account, || {
+        format!(
+            "{} has {} credits, {} held",
+            output::escape_controls(&account.owner_id),
+            account.balance,
+            account.held
+        )
+    });
+    Ok(())
+}
+
+async fn list_jobs(
+    common: &CommonArgs,
+    client: HubClient,
+    status: Option<JobStatus>,
+) -> Result<(), Fail> {
+    for job in client.list_jobs(None, status).await?.jobs {
+        output::print_result(common.json, &job, || format_job(&job));
+    }
+    Ok(())
 }
 
 fn operator_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient, Fail> {

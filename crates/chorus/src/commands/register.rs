@@ -26,6 +26,12 @@ pub struct Args {
     /// A secret (whsec_…) that signs what the hub posts to the endpoint
     #[arg(long, value_name = "SECRET", env = "CHORUS_ENDPOINT_SECRET", hide_env_values = true, value_parser = parse_secret)]
     endpoint_secret: Option<Secret>,
+    /// The owner whose account you share; default: you own yourself
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<String>,
+    /// A public URL that receives your jobs; default: they come to your inbox
+    #[arg(long, value_name = "URL")]
+    api_endpoint: Option<String>,
     /// The registration code of a hub that requires one
     #[arg(long, value_name = "CODE", env = "CHORUS_INVITE_CODE", hide_env_values = true, value_parser = parse_secret)]
     invite_code: Option<Secret>,
@@ -63,6 +69,8 @@ pub async fn register_quietly(
         languages: Vec::new(),
         endpoint: None,
         endpoint_secret: None,
+        owner: None,
+        api_endpoint: None,
         invite_code: std::env::var("CHORUS_INVITE_CODE").ok().map(Secret::new),
         show_key: false,
         new_identity: false,
@@ -143,6 +151,8 @@ async fn registration_request(
         endpoint,
         endpoint_secret,
         invite_code,
+        owner_id: args.owner.clone(),
+        api_endpoint: args.api_endpoint.clone(),
     })
 }
 

@@ -134,6 +134,8 @@ pub fn registration(name: &str) -> RegistrationRequest {
         endpoint: None,
         endpoint_secret: None,
         invite_code: None,
+        owner_id: None,
+        api_endpoint: None,
     }
 }
 

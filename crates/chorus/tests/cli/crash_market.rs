@@ -17,7 +17,8 @@ use tokio::sync::watch;
 
 const TRADERS: usize = 4;
 const CRASHES: usize = 3;
-/// Rounds between two crashes; a round is a transfer, a job and its result.
+/// Rounds between two crashes; a round is a transfer, a job and its result. Every second job is on the board, with a question and
+/// approval.
 const ROUNDS_PER_CRASH: usize = 40;
 const SENT: i64 = 7;
 const PAID: i64 = 10;
@@ -109,14 +110,28 @@ async fn trade(
             timestamp_utc: None,
         };
         retry_until_answered(|| payer.transfer_credits(&transfer)).await;
-        let request = JobRequest::new(
+        let mut request = JobRequest::new(
             &format!("skill{next}"),
             json!({}),
             Credits::from_hundredths(2 * PAID),
         );
+        let is_on_board = rounds % 2 == 1;
+        if is_on_board {
+            request = request.on_board(Some(Duration::from_secs(3_600)));
+        }
         retry_until_answered(|| payer.request_job(&request)).await;
+        let id = &request.job_id;
+        if is_on_board {
+            retry_until_answered(|| payee.claim_job(id)).await;
+            let question = json!({"status": "PENDING", "question": "Which?"});
+            retry_until_answered(|| payee.deliver_result(id, &question)).await;
+            retry_until_answered(|| payer.answer_job(id, "This.")).await;
+        }
         let result = json!({"status": "SUCCESS", "output_data": rounds, "execution_cost": 0.10});
-        retry_until_answered(|| payee.deliver_result(&request.job_id, &result)).await;
+        retry_until_answered(|| payee.deliver_result(id, &result)).await;
+        if is_on_board {
+            retry_until_answered(|| payer.approve_job(id)).await;
+        }
         rounds += 1;
         count.send_modify(|count| *count += 1);
     }
@@ -158,7 +173,7 @@ async fn check_balances(traders: &[HubClient], rounds: &[i64]) {
             "{owner} after {rounds:?}"
         );
         let postings = trader
-            .fetch_audit(&owner, None, 1_000)
+            .fetch_audit(Some(&owner), None, 1_000)
             .await
             .unwrap()
             .postings;

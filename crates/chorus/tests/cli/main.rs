@@ -35,6 +35,7 @@ mod init;
 mod keys;
 mod listen;
 mod market;
+mod market_board;
 mod mcp;
 mod network;
 mod nginx;

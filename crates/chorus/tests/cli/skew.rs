@@ -185,6 +185,8 @@ async fn invites_and_jobs_expire_on_time_at_either_hub() {
         endpoint_secret: None,
         endpoint: None,
         invite_code: Some(code.clone()),
+        owner_id: None,
+        api_endpoint: None,
     };
     for (creator, code) in codes.iter().enumerate() {
         for (user, hub) in skewed.hubs.iter().enumerate() {

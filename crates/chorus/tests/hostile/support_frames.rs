@@ -66,6 +66,8 @@ impl MeasuredHub {
             endpoint: None,
             endpoint_secret: None,
             invite_code: None,
+            owner_id: None,
+            api_endpoint: None,
         };
         let registered = operator.register_agent(&request).await.unwrap();
         HubClient::new(&self.url, registered.api_key).unwrap()

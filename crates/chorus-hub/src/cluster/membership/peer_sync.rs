@@ -109,7 +109,9 @@ impl Membership {
         for (agent, micros_ago) in delta.heard {
             match self.seen_at(micros_ago) {
                 Some(seen_at) => self.agent_presence.record_seen_elsewhere(agent, seen_at),
-                None => self.agent_presence.record_refusal(agent),
+                None => self
+                    .agent_presence
+                    .record_refusal(agent, self.clock.monotonic_now()),
             }
         }
     }
@@ -169,7 +171,9 @@ impl Membership {
             for (agent, micros_ago) in &page {
                 match self.seen_at(*micros_ago) {
                     Some(seen_at) => self.agent_presence.record_seen_elsewhere(*agent, seen_at),
-                    None => self.agent_presence.record_earlier_refusal(*agent),
+                    None => self
+                        .agent_presence
+                        .record_earlier_refusal(*agent, self.clock.monotonic_now()),
                 }
             }
             match page.last() {

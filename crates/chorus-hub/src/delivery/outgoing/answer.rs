@@ -68,7 +68,9 @@ impl PostError {
             }
             cause = found.source();
         }
-        if error.is_timeout() {
+        if error.is_timeout() && error.is_connect() {
+            PostError::Unreachable("the connection took too long")
+        } else if error.is_timeout() {
             PostError::TimedOut
         } else if error.is_builder() {
             PostError::Unreachable("no request can be made from what was given")

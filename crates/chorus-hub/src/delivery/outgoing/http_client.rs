@@ -14,8 +14,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_IDLE_PER_HOST: usize = 8;
 
 /// Builds the client: no redirects (the target would not be checked), no proxies (they would
-/// resolve the name themselves), no cookies, no decompression (64 KiB stay 64 KiB), no retries.
-pub fn build_client(resolver: GuardedResolver) -> Client {
+/// resolve the name themselves), no cookies, no decompression (64 KiB stay 64 KiB), no retries. The time to connect is limited on
+/// its own, because a job may wait much longer for its answer.
+pub fn build_client(resolver: GuardedResolver, connect_timeout: Duration) -> Client {
     Client::builder()
         .tls_backend_preconfigured(build_tls_config())
         .dns_resolver(resolver)
@@ -23,6 +24,7 @@ pub fn build_client(resolver: GuardedResolver) -> Client {
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())
+        .connect_timeout(connect_timeout)
         .http1_only()
         .http1_max_headers(limits::HEADER_LINES)
         .pool_idle_timeout(IDLE_TIMEOUT)

@@ -105,7 +105,7 @@ impl OutgoingClient {
             max_waiting: policy.max_waiting,
         };
         Self(Arc::new(OutgoingInner {
-            client: http_client::build_client(guarded_resolver.clone()),
+            client: http_client::build_client(guarded_resolver.clone(), policy.deadline),
             guarded_resolver,
             post_slots: RequestSlots::new(slot_limits),
             stream_slots: RequestSlots::new(slot_limits),
@@ -151,6 +151,38 @@ impl OutgoingClient {
             answer::read_answer(response, self.0.policy.max_answer_bytes).await
         })
         .await
+    }
+
+    /// POSTs `body` and waits up to `max_wait` for the answer, which may be the result of long work. It takes a slot of the
+    /// streams, because it may last as long as one.
+    pub async fn post_long_work(
+        &self,
+        owner: DeliveryOwner,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+        max_wait: Duration,
+    ) -> std::result::Result<WebhookAnswer, PostError> {
+        let slot = SlotRequest {
+            max_wait: self.0.policy.deadline,
+            ..self.0.stream_slots.request_slot(owner)
+        };
+        let work = async {
+            let (_slot, response) = self
+                .send_post(slot, "application/json", url, headers, body)
+                .await?;
+            answer::read_answer(response, self.0.policy.max_answer_bytes).await
+        };
+        timeout(max_wait, work)
+            .await
+            .unwrap_or(Err(PostError::TimedOut))
+    }
+
+    /// After this time a post of [`Self::post_long_work`] has its slot and its connection, and the receiver has the request. It is
+    /// less than the lease of a dispatch, after which another hub would post the job too.
+    pub fn handover_time(&self) -> Duration {
+        let longest = self.0.policy.deadline * 2 + UNREAD_BODY_WAIT;
+        longest.min(crate::limits::OUTBOX_LEASE / 2)
     }
 
     /// POSTs `body` and returns only the status of the answer. Its body is read for a moment, so

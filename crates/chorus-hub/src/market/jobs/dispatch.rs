@@ -1,19 +1,22 @@
 //! Dispatches a job to its worker's endpoint, and interprets the answer.
 
-use super::finish::{self, JobEnding};
+use super::next_worker::{self, HandBack};
+use super::timeline::{self, ToldParty, UpdateDraft};
+use super::{callback_secret, report};
 use crate::Result;
 use crate::context::HubContext;
 use crate::delivery::outgoing::webhook_signature::SignatureHeaders;
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
 use crate::store::jobs::{self, JobRecord};
-use crate::store::{EntryKind, JobEvent, JobId, JobState, NewLogEntry, principals};
+use crate::store::{EntryKind, JobEvent, JobId, JobState, NewLogEntry, WriteTxn, principals};
 use bytes::Bytes;
-use chorus_wire::market::job::JobResult;
-use chorus_wire::{ErrorCode, limits};
+use chorus_wire::market::job::{DispatchedJob, JobOutcome, JobResult, JobStatus, JobUpdateKind};
+use chorus_wire::{Error, ErrorCode};
 use serde_json::Value;
+use std::time::Duration;
 
 /// The URL to which an agent's jobs are posted; `None` when the endpoint is no valid URL.
-pub(super) fn jobs_url(api_endpoint: &str) -> Option<String> {
+pub(in crate::market) fn jobs_url(api_endpoint: &str) -> Option<String> {
     let mut url = url::Url::parse(api_endpoint).ok()?;
     let path = url.path().trim_end_matches('/').to_owned();
     if !path.ends_with("/jobs") {
@@ -74,33 +77,64 @@ async fn dispatch_job(hub: &HubContext, job_row: JobId) -> Result<()> {
     let Some(url) = job.endpoint.clone() else {
         return dispatch_to_inbox(hub, job).await.map(drop);
     };
-    let body = Bytes::from(job.body.clone());
+    let body = Bytes::from(endpoint_body(hub, &job)?);
     let signed = match &worker {
         Some(worker) => hub.sign_for_agent(worker, &format!("job_{}", job.job_id), &body),
         None => Ok(SignatureHeaders::default()),
     };
     let answer = match signed {
-        Ok(headers) => {
-            hub.outgoing_client()
-                .post(job.payee.into(), &url, &headers.pairs(), body)
-                .await
-        }
+        Ok(headers) => post_job(hub, &job, &url, &headers, body).await?,
         Err(error) => Err(error),
     };
+    if answer.is_ok() {
+        // The agent's endpoint is there, which is a sign of life like a request with its key.
+        hub.identity().record_agent_seen(job.worker);
+    }
     match interpret_dispatch_answer(&answer) {
         DispatchOutcome::Accepted => mark_dispatched(hub, job.id).await,
-        DispatchOutcome::Ended(ending) => finish_dispatched_job(hub, job.id, ending).await,
+        DispatchOutcome::Reported(result) => apply_answer(hub, job, result).await,
         DispatchOutcome::Unreachable => handle_unreachable_worker(hub, job).await,
         // The job stays held, and its dispatch is retried.
         DispatchOutcome::RetryLater => Ok(()),
     }
 }
 
+/// The job as the worker's endpoint gets it: its callback has a secret, so that a worker without a key can report.
+fn endpoint_body(hub: &HubContext, job: &JobRecord) -> Result<String> {
+    let mut body: DispatchedJob = serde_json::from_str(&job.body).map_err(Error::internal)?;
+    let secret = callback_secret::derive_callback_secret(hub, job);
+    body.callback_url = body.callback_url.map(|url| format!("{url}/{secret}"));
+    serde_json::to_string(&body).map_err(Error::internal)
+}
+
+/// Posts the job. The answer may take as long as the job: once the endpoint has the request, the job is dispatched.
+async fn post_job(
+    hub: &HubContext,
+    job: &JobRecord,
+    url: &str,
+    headers: &SignatureHeaders,
+    body: Bytes,
+) -> Result<std::result::Result<WebhookAnswer, PostError>> {
+    let client = hub.outgoing_client();
+    let micros_left = job.deadline.0.saturating_sub(hub.clock().now().0).max(0);
+    // The endpoint has as long for a short job as for every other post: a late answer is refused by the job's deadline.
+    let max_wait = Duration::from_micros(micros_left.unsigned_abs()).max(client.handover_time());
+    let pairs = headers.pairs();
+    let post = client.post_long_work(job.payee.into(), url, &pairs, body, max_wait);
+    tokio::pin!(post);
+    if let Ok(answer) = tokio::time::timeout(client.handover_time(), &mut post).await {
+        return Ok(answer);
+    }
+    mark_dispatched(hub, job.id).await?;
+    Ok(post.await)
+}
+
 /// The result of a dispatch to the worker's endpoint.
 enum DispatchOutcome {
     /// The worker has the job and will report.
     Accepted,
-    Ended(JobEnding),
+    /// The answer is a report, or cannot be read as one.
+    Reported(Result<JobResult>),
     /// The endpoint cannot be reached.
     Unreachable,
     RetryLater,
@@ -109,52 +143,105 @@ enum DispatchOutcome {
 fn interpret_dispatch_answer(
     answer: &std::result::Result<WebhookAnswer, PostError>,
 ) -> DispatchOutcome {
-    let failed = |code: &str, message: String| {
-        DispatchOutcome::Ended(JobEnding::Failed {
-            code: code.to_owned(),
-            message,
-            took_ms: None,
-            affects_reputation: true,
-        })
-    };
     match answer {
-        Ok(answer) if (200..300).contains(&answer.status) => match JobResult::parse(&answer.body) {
-            Ok(result) => DispatchOutcome::Ended(finish::ending_from_result(result)),
-            Err(_) => DispatchOutcome::Accepted,
-        },
-        Ok(answer) => {
-            let reply = answer.parse_json().unwrap_or_default();
-            let text = |key: &str, max_chars: usize| {
-                Some(
-                    reply
-                        .get(key)
-                        .and_then(Value::as_str)?
-                        .chars()
-                        .filter(|c| *c != '\0')
-                        .take(max_chars)
-                        .collect::<String>(),
-                )
-            };
-            let code = text("error_code", limits::LABEL_CHARS).filter(|code| !code.is_empty());
-            let message = text("error_message", limits::DETAIL_CHARS);
-            failed(
-                code.as_deref()
-                    .unwrap_or(ErrorCode::ExecutionError.as_str()),
-                message
-                    .unwrap_or_else(|| format!("the agent's endpoint answered {}", answer.status)),
-            )
+        Ok(answer) if (200..300).contains(&answer.status) => {
+            // Any other 2xx says only that the endpoint has the job.
+            if answer
+                .parse_json()
+                .is_some_and(|reply| is_meant_as_report(&reply))
+            {
+                DispatchOutcome::Reported(JobResult::parse(&answer.body))
+            } else {
+                DispatchOutcome::Accepted
+            }
         }
+        Ok(answer) => DispatchOutcome::Reported(Ok(read_refusal(answer))),
         // The worker may have accepted the job: its deadline decides.
         Err(PostError::TimedOut) => DispatchOutcome::Accepted,
-        Err(PostError::TooLarge) => failed(
-            ErrorCode::ExecutionError.as_str(),
-            "the agent answered with more than this hub reads".into(),
-        ),
+        Err(PostError::TooLarge) => {
+            let message = "the agent answered with more than this hub reads".to_owned();
+            DispatchOutcome::Reported(Ok(failure_report(None, Some(message))))
+        }
         Err(PostError::Busy) => DispatchOutcome::RetryLater,
         Err(PostError::Blocked | PostError::Unreachable(_) | PostError::Broken) => {
             DispatchOutcome::Unreachable
         }
     }
+}
+
+/// Whether an answer is meant as a report, also when it has a fault, such as a status in small letters.
+fn is_meant_as_report(reply: &Value) -> bool {
+    let status = reply.get("status").and_then(Value::as_str);
+    let names_status = status.is_some_and(|text| {
+        JobStatus::TEXTS
+            .iter()
+            .any(|status| status.eq_ignore_ascii_case(text))
+    });
+    names_status || reply.get("output_data").is_some()
+}
+
+/// An answer with an error status: a decline or a failure, with what the endpoint says of it (JOB-30).
+fn read_refusal(answer: &WebhookAnswer) -> JobResult {
+    let reply = answer.parse_json().unwrap_or_default();
+    let text = |key: &str| reply.get(key).and_then(Value::as_str).map(str::to_owned);
+    let message = text("error_message")
+        .unwrap_or_else(|| format!("the agent's endpoint answered {}", answer.status));
+    // Only a 4xx is an answer to the job; a 5xx says that the endpoint is broken.
+    let code = text("error_code")
+        .filter(|code| (400..500).contains(&answer.status) || !report::is_decline(code));
+    failure_report(code, Some(message))
+}
+
+fn failure_report(error_code: Option<String>, error_message: Option<String>) -> JobResult {
+    JobResult {
+        job_id: None,
+        agent_id: None,
+        outcome: JobOutcome::failure(error_code, error_message),
+        execution_time_ms: None,
+    }
+}
+
+/// Applies the report in an endpoint's answer. The hub cannot refuse an answer, so a fault is noted on the job, and the worker may
+/// report again until the deadline.
+async fn apply_answer(hub: &HubContext, job: JobRecord, result: Result<JobResult>) -> Result<()> {
+    let applied = match result {
+        Ok(result) => {
+            let is_pending = matches!(result.outcome, JobOutcome::Pending(_));
+            if is_pending {
+                mark_dispatched(hub, job.id).await?;
+            }
+            report::apply_report(hub, &job.job_id, job.worker, result).await
+        }
+        Err(error) => Err(error),
+    };
+    match applied {
+        Ok(_) => Ok(()),
+        // The job was closed meanwhile or has another worker, and that stands.
+        Err(error) if error.code == ErrorCode::JobClosed || error.code == ErrorCode::NotFound => {
+            Ok(())
+        }
+        Err(error) if error.code.status() < 500 => note_refused_answer(hub, job, &error).await,
+        Err(error) => Err(error),
+    }
+}
+
+async fn note_refused_answer(hub: &HubContext, job: JobRecord, error: &Error) -> Result<()> {
+    let message = error.message.clone();
+    hub.store()
+        .write(async move |txn| {
+            let Some(mut current) = jobs::find_job(&txn.tx, job.id).await? else {
+                return Ok(());
+            };
+            if current.end.is_some() || current.worker != job.worker {
+                return Ok(());
+            }
+            if current.state == JobState::Held {
+                super::move_job(txn, &mut current, JobEvent::Dispatch).await?;
+            }
+            let draft = UpdateDraft::by_worker(&current, JobUpdateKind::Refused, Some(&message));
+            timeline::record_update(txn, &current, draft, &[ToldParty::Worker]).await
+        })
+        .await
 }
 
 async fn mark_dispatched(hub: &HubContext, job_row: JobId) -> Result<()> {
@@ -167,28 +254,8 @@ async fn mark_dispatched(hub: &HubContext, job_row: JobId) -> Result<()> {
         .await
 }
 
-async fn finish_dispatched_job(hub: &HubContext, job_row: JobId, ending: JobEnding) -> Result<()> {
-    match finish::finish_job(hub, job_row, ending).await {
-        Ok(_) => Ok(()),
-        // The job was closed meanwhile, and that ending stands.
-        Err(error) if error.code == ErrorCode::JobClosed => Ok(()),
-        Err(error) if error.code == ErrorCode::BudgetInsufficient => {
-            let message = "the agent asked for more than the agreed price".to_owned();
-            let code = ErrorCode::ExecutionError.as_str().to_owned();
-            let ending = JobEnding::Failed {
-                code,
-                message,
-                took_ms: None,
-                affects_reputation: true,
-            };
-            finish::finish_job(hub, job_row, ending).await.map(drop)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Marks the worker as offline. If it has an open stream all the same, the job goes to its
-/// inbox. Otherwise the job fails, which does not count against the worker's reputation.
+/// Marks the worker as offline for a moment. If it has an open stream all the same, the job goes to its
+/// inbox. Otherwise the next worker gets it, or it fails, which does not count against the worker's reputation.
 async fn handle_unreachable_worker(hub: &HubContext, job: JobRecord) -> Result<()> {
     let worker = job.worker;
     let agent = hub
@@ -201,32 +268,35 @@ async fn handle_unreachable_worker(hub: &HubContext, job: JobRecord) -> Result<(
     if hub.live_streams().is_online(worker.into()) && agent.is_some() {
         return dispatch_to_inbox(hub, job).await;
     }
-    let ending = JobEnding::Failed {
-        code: ErrorCode::AgentOffline.as_str().into(),
-        message: ErrorCode::AgentOffline.sentence().into(),
-        took_ms: None,
-        affects_reputation: false,
-    };
-    finish_dispatched_job(hub, job.id, ending).await
+    match next_worker::hand_back(hub, job, HandBack::unreachable()).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.code == ErrorCode::JobClosed => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 async fn dispatch_to_inbox(hub: &HubContext, job: JobRecord) -> Result<()> {
     hub.store()
         .write(async move |txn| {
             if super::advance_job(txn, job.id, JobState::Held, JobEvent::Dispatch).await? {
-                txn.append_entry(NewLogEntry {
-                    subject: job.worker.into(),
-                    subject_name: job.worker_name.clone(),
-                    kind: EntryKind::Job,
-                    actor: job.requester.into(),
-                    actor_name: job.requester_name.clone(),
-                    body: job.body.as_str().into(),
-                    fallback: None,
-                });
+                append_job_entry(txn, &job);
             }
             Ok(())
         })
         .await
+}
+
+/// Puts the job on its worker's inbox.
+pub(super) fn append_job_entry(txn: &mut WriteTxn<'_>, job: &JobRecord) {
+    txn.append_entry(NewLogEntry {
+        subject: job.worker.into(),
+        subject_name: job.worker_name.clone(),
+        kind: EntryKind::Job,
+        actor: job.requester.into(),
+        actor_name: job.requester_name.clone(),
+        body: job.body.as_str().into(),
+        fallback: None,
+    });
 }
 
 #[cfg(test)]

@@ -2,24 +2,24 @@
 //! R-63, failures 21–23).
 
 use super::status;
+use super::timeline::{self, ToldParty, UpdateDraft};
 use crate::context::HubContext;
 use crate::delivery::outbox::{self, OutboxPost, PostPurpose};
-use crate::identity;
 use crate::limits;
 use crate::market::ledger::{self, JobRef};
 use crate::market::reputation;
 use crate::store::jobs::{self, JobEndRecord, JobRecord};
 use crate::store::outbox::RetryClass;
 use crate::store::{
-    AgentId, EntryKind, JobEvent, JobId, JobState, NewLogEntry, SubjectId, WriteTxn,
+    AgentId, EntryKind, JobEvent, JobId, JobState, NewLogEntry, SubjectId, WriteTxn, job_board,
 };
 use crate::{Principal, Result};
 use chorus_wire::credits::Credits;
-use chorus_wire::identity::AgentName;
-use chorus_wire::market::job::{self as wire, JobOutcome, JobResult};
+use chorus_wire::market::job::{self as wire, JobOutcome, JobResult, JobUpdateKind};
 use chorus_wire::{Error, ErrorCode};
 use futures_util::future::join_all;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a job is to end.
 #[derive(Clone, Debug)]
@@ -40,15 +40,50 @@ pub(in crate::market) enum JobEnding {
     },
     Cancelled,
     Expired,
+    /// The delivery is paid: its requester approved it, or let the time pass.
+    Approved,
+    Rejected {
+        reason: Option<String>,
+    },
 }
+
+/// The code of a job whose delivery was rejected.
+const REJECTED_CODE: &str = "REJECTED";
+/// The code of a job that no result came for in time.
+const DEADLINE_CODE: &str = "DEADLINE";
+/// The code of a job that its requester cancelled.
+const CANCELLED_CODE: &str = "CANCELLED";
 
 impl JobEnding {
     const fn job_event(&self) -> JobEvent {
         match self {
-            JobEnding::Done { .. } => JobEvent::Succeed,
-            JobEnding::Failed { .. } => JobEvent::Fail,
+            JobEnding::Done { .. } | JobEnding::Approved => JobEvent::Succeed,
+            JobEnding::Failed { .. } | JobEnding::Rejected { .. } => JobEvent::Fail,
             JobEnding::Cancelled => JobEvent::Cancel,
             JobEnding::Expired => JobEvent::Expire,
+        }
+    }
+
+    /// Only a delivery is approved or rejected, and it has no other ending.
+    const fn is_allowed_in(&self, state: JobState) -> bool {
+        let judges_delivery = matches!(self, JobEnding::Approved | JobEnding::Rejected { .. });
+        let is_delivered = matches!(state, JobState::Delivered);
+        judges_delivery == is_delivered && state.next_state(self.job_event()).is_some()
+    }
+
+    /// How a job ends that is past its deadline.
+    const fn when_overdue(state: JobState) -> Self {
+        match state {
+            JobState::Delivered => JobEnding::Approved,
+            JobState::Requested
+            | JobState::Open
+            | JobState::Held
+            | JobState::Dispatched
+            | JobState::InputRequired
+            | JobState::Done
+            | JobState::Failed
+            | JobState::Cancelled
+            | JobState::Expired => JobEnding::Expired,
         }
     }
 }
@@ -74,55 +109,9 @@ pub(super) fn ending_from_result(result: JobResult) -> JobEnding {
             took_ms,
             affects_reputation: true,
         },
+        // The report of a job that is not finished ends nothing; past its deadline the job expires.
+        JobOutcome::Pending(_) => JobEnding::Expired,
     }
-}
-
-/// `POST /jobs/{id}/result`: stores the worker's result, once.
-pub async fn report_result(
-    principal: &Principal,
-    hub: &HubContext,
-    job_id: &str,
-    result: JobResult,
-) -> Result<wire::Job> {
-    let agent_id = principal.require_agent()?.id;
-    let other_job = result
-        .job_id
-        .as_deref()
-        .is_some_and(|named_job| named_job != job_id);
-    let other_agent = match &result.agent_id {
-        Some(named_agent) => {
-            identity::find_agent(hub.identity(), &AgentName::parse("agent_id", named_agent)?)
-                .await?
-                .is_none_or(|found| found.id != agent_id)
-        }
-        None => false,
-    };
-    let check_allowed = move |job: &JobRecord| {
-        if job.worker != agent_id {
-            return Err(Error::new(
-                ErrorCode::Forbidden,
-                "only the agent that does the job reports its result",
-            ));
-        }
-        if other_job {
-            return Err(Error::validation("job_id is not the one in the path"));
-        }
-        if other_agent {
-            return Err(Error::new(
-                ErrorCode::Forbidden,
-                "agent_id must be the agent whose key this is",
-            ));
-        }
-        Ok(())
-    };
-    finish_own_job(
-        hub,
-        agent_id,
-        job_id,
-        ending_from_result(result),
-        check_allowed,
-    )
-    .await
 }
 
 /// `POST /jobs/{id}/cancel`: allowed to the requester, before a result. No reputation changes.
@@ -145,7 +134,7 @@ pub async fn cancel_job(
 /// Closes a job of which `agent_id` is the requester or the worker, if `check_allowed` permits it.
 /// The look-up is in the closing transaction, because an earlier one would have to be repeated
 /// there.
-async fn finish_own_job(
+pub(super) async fn finish_own_job(
     hub: &HubContext,
     agent_id: AgentId,
     job_id: &str,
@@ -154,49 +143,88 @@ async fn finish_own_job(
 ) -> Result<wire::Job> {
     let job_id = job_id.to_owned();
     let ended = hub.store().write(async move |txn| {
-        let job = jobs::find_job_by_job_id(&txn.tx, &job_id)
-            .await?
-            .filter(|job| job.worker == agent_id || job.requester == agent_id);
-        let job = job.ok_or(ErrorCode::NotFound)?;
+        let job = timeline::find_own_job(txn, agent_id, &job_id).await?;
         check_allowed(&job)?;
         close_or_expire(txn, job, ending.clone()).await
     });
     job_reply(hub, ended.await?)
 }
 
-/// Closes the job with this ending; `ERR_JOB_CLOSED` when it is closed already or its deadline
-/// has passed.
-pub(super) async fn finish_job(
-    hub: &HubContext,
-    id: JobId,
-    ending: JobEnding,
-) -> Result<wire::Job> {
-    let ended = hub.store().write(async move |txn| {
-        let job = jobs::find_job(&txn.tx, id)
-            .await?
-            .ok_or(ErrorCode::NotFound)?;
-        close_or_expire(txn, job, ending.clone()).await
-    });
-    job_reply(hub, ended.await?)
-}
-
-/// Closes the job. Returns it, and whether it has the requested ending; otherwise it has expired.
-async fn close_or_expire(
+/// Closes the job, or delivers its result where the requester approves it first. Returns the job, and whether it has the requested
+/// ending; otherwise it was overdue.
+pub(super) async fn close_or_expire(
     txn: &mut WriteTxn<'_>,
     job: JobRecord,
     ending: JobEnding,
 ) -> Result<(JobRecord, bool)> {
-    if job.state.next_state(ending.job_event()).is_none() {
+    // Past its deadline a job ends by itself, whichever request comes first, so that the result does not
+    // depend on when the hub looks for overdue jobs.
+    let is_overdue = txn.now() >= job.deadline;
+    let overdue_ending = JobEnding::when_overdue(job.state);
+    let is_late = is_overdue && ending.job_event() != overdue_ending.job_event();
+    if !ending.is_allowed_in(job.state) {
         return Err(ErrorCode::JobClosed.into());
     }
-    // Past its deadline a job expires, whichever request comes first, so that the result does not
-    // depend on when the hub looks for overdue jobs.
-    let is_late = txn.now() >= job.deadline && !matches!(ending, JobEnding::Expired);
-    let ending = if is_late { JobEnding::Expired } else { ending };
-    Ok((close_job(txn, job, ending).await?, !is_late))
+    if is_overdue {
+        return Ok((close_job(txn, job, overdue_ending).await?, !is_late));
+    }
+    match (ending, job.terms.approve_ms) {
+        (
+            JobEnding::Done {
+                output,
+                cost,
+                took_ms,
+            },
+            Some(approve_ms),
+        ) => {
+            let delivery = JobEndRecord {
+                paid: Some(agreed_price(&job, cost)?),
+                took_ms,
+                output: Some(output),
+                ..JobEndRecord::default()
+            };
+            let job = deliver_result(txn, job, delivery, approve_ms).await?;
+            Ok((job, true))
+        }
+        (ending, _) => Ok((close_job(txn, job, ending).await?, true)),
+    }
 }
 
-fn job_reply(hub: &HubContext, (job, as_requested): (JobRecord, bool)) -> Result<wire::Job> {
+/// Stores a result that waits for approval.
+async fn deliver_result(
+    txn: &mut WriteTxn<'_>,
+    mut job: JobRecord,
+    delivery: JobEndRecord,
+    approve_ms: i64,
+) -> Result<JobRecord> {
+    let window = Duration::from_millis(approve_ms.unsigned_abs());
+    super::move_job(txn, &mut job, JobEvent::Deliver).await?;
+    job.deadline = txn.now().saturating_add(window);
+    job.lease_until = None;
+    job_board::store_delivery(&txn.tx, job.id, &delivery, job.deadline).await?;
+    job.delivery = Some(delivery);
+    let draft = UpdateDraft::by_worker(&job, JobUpdateKind::Delivered, None);
+    timeline::record_update(txn, &job, draft, &[ToldParty::Requester]).await?;
+    Ok(job)
+}
+
+/// The cost that the worker reports, at most the price when it got the job: a larger budget is no larger price.
+fn agreed_price(job: &JobRecord, cost: Option<Credits>) -> Result<Credits> {
+    let paid = cost.unwrap_or(job.cost);
+    if paid > job.cost {
+        let message = format!("execution_cost is above the agreed price of {}", job.cost);
+        return Err(Error {
+            field: Some("execution_cost".into()),
+            ..Error::new(ErrorCode::BudgetInsufficient, message)
+        });
+    }
+    Ok(paid)
+}
+
+pub(super) fn job_reply(
+    hub: &HubContext,
+    (job, as_requested): (JobRecord, bool),
+) -> Result<wire::Job> {
     if job.callback_url.is_some() {
         hub.wake_outbox();
     }
@@ -207,8 +235,8 @@ fn job_reply(hub: &HubContext, (job, as_requested): (JobRecord, bool)) -> Result
     }
 }
 
-/// Closes jobs that are past their deadline.
-pub(super) async fn expire_overdue_jobs(hub: &HubContext) -> Result<()> {
+/// Closes jobs that are past their deadline: deliveries are paid, the others expire.
+pub(super) async fn close_overdue_jobs(hub: &HubContext) -> Result<()> {
     loop {
         let now = hub.clock().now();
         let overdue_ids = hub
@@ -220,13 +248,7 @@ pub(super) async fn expire_overdue_jobs(hub: &HubContext) -> Result<()> {
         }
         // Concurrently, so that they share one commit. Thousands of jobs that expire at once would
         // otherwise delay all other background work.
-        for ended in join_all(
-            overdue_ids
-                .into_iter()
-                .map(|id| finish_job(hub, id, JobEnding::Expired)),
-        )
-        .await
-        {
+        for ended in join_all(overdue_ids.into_iter().map(|id| close_overdue_job(hub, id))).await {
             match ended {
                 Ok(_) => {}
                 Err(error) if error.code == ErrorCode::JobClosed => {}
@@ -234,6 +256,17 @@ pub(super) async fn expire_overdue_jobs(hub: &HubContext) -> Result<()> {
             }
         }
     }
+}
+
+async fn close_overdue_job(hub: &HubContext, id: JobId) -> Result<wire::Job> {
+    let ended = hub.store().write(async move |txn| {
+        let job = jobs::find_job(&txn.tx, id)
+            .await?
+            .ok_or(ErrorCode::NotFound)?;
+        let ending = JobEnding::when_overdue(job.state);
+        close_or_expire(txn, job, ending).await
+    });
+    job_reply(hub, ended.await?)
 }
 
 async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) -> Result<JobRecord> {
@@ -244,7 +277,8 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
     let verdict = reputation::verdict_of_ending(&job, &ending);
     let end = settle_credits(txn, &job, ending).await?;
     if let Some(success) = verdict {
-        reputation::apply_job_result(txn, job.id, job.worker, job.requester, success).await?;
+        let paid = end.paid.unwrap_or(Credits::ZERO);
+        reputation::apply_job_result(txn, &job, success, paid).await?;
     }
     jobs::close_job(&txn.tx, job.id, next_state, &end).await?;
     *txn.counter_deltas.market.jobs.count_mut(job.state) -= 1;
@@ -252,6 +286,8 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
     let job = JobRecord {
         state: next_state,
         end: Some(end),
+        delivery: None,
+        lease_until: None,
         ..job
     };
     announce_end(txn, &job).await?;
@@ -279,12 +315,7 @@ async fn settle_credits(
             cost,
             took_ms,
         } => {
-            let paid = cost.unwrap_or(job.cost);
-            // The price at the time of the request, which is within the budget: a larger budget is no larger price.
-            if paid > job.cost {
-                let message = format!("execution_cost is above the agreed price of {}", job.cost);
-                return Err(Error::new(ErrorCode::BudgetInsufficient, message));
-            }
+            let paid = agreed_price(job, cost)?;
             ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;
             JobEndRecord {
                 paid: Some(paid),
@@ -307,17 +338,42 @@ async fn settle_credits(
                 ..end
             }
         }
+        JobEnding::Approved => {
+            let delivery = job.delivery.clone().unwrap_or_default();
+            let paid = delivery.paid.unwrap_or(job.cost);
+            ledger::pay_from_hold(txn, job_ref, job.payer, job.payee, paid).await?;
+            JobEndRecord {
+                at: end.at,
+                ..delivery
+            }
+        }
+        JobEnding::Rejected { reason } => {
+            ledger::release_hold(txn, job_ref, job.payer).await?;
+            let reason = reason.unwrap_or_else(|| "the delivery was rejected".into());
+            JobEndRecord {
+                took_ms: job.delivery.as_ref().and_then(|delivery| delivery.took_ms),
+                ..end.with_error(REJECTED_CODE, reason)
+            }
+        }
         JobEnding::Cancelled => {
             ledger::release_hold(txn, job_ref, job.payer).await?;
-            let error = Some("the job was cancelled".into());
-            JobEndRecord { error, ..end }
+            end.with_error(CANCELLED_CODE, "the job was cancelled".into())
         }
         JobEnding::Expired => {
             ledger::release_hold(txn, job_ref, job.payer).await?;
-            let error = Some("no result came before the deadline".into());
-            JobEndRecord { error, ..end }
+            end.with_error(DEADLINE_CODE, "no result came before the deadline".into())
         }
     })
+}
+
+impl JobEndRecord {
+    fn with_error(self, code: &str, message: String) -> Self {
+        Self {
+            error_code: Some(code.to_owned()),
+            error: Some(message),
+            ..self
+        }
+    }
 }
 
 /// Announces the end to the requester, on its inbox and at its callback URL, and to the worker when
@@ -349,15 +405,18 @@ async fn announce_end(txn: &mut WriteTxn<'_>, job: &JobRecord) -> Result<()> {
         )
         .await?;
     }
-    let taken_from_worker = match job.state {
-        JobState::Cancelled | JobState::Expired => job.worker != job.requester,
+    // A worker that reported the end itself knows it.
+    let is_told_worker = match job.state {
+        JobState::Cancelled | JobState::Expired => true,
+        JobState::Done | JobState::Failed => job.terms.approve_ms.is_some(),
         JobState::Requested
+        | JobState::Open
         | JobState::Held
         | JobState::Dispatched
-        | JobState::Done
-        | JobState::Failed => false,
+        | JobState::InputRequired
+        | JobState::Delivered => false,
     };
-    if taken_from_worker {
+    if is_told_worker && job.has_worker() && job.worker != job.requester {
         txn.append_entry(job_entry(job.worker.into(), job.worker_name.clone()));
     }
     txn.append_entry(job_entry(job.requester.into(), job.requester_name.clone()));

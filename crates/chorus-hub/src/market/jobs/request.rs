@@ -6,10 +6,10 @@ use crate::context::HubContext;
 use crate::identity::{self, Agent};
 use crate::limits;
 use crate::market::ledger::{self, JobRef};
+use crate::market::schema_checks;
 use crate::market::skills::{self, WorkerOffer};
-use crate::market::{presence, schema_checks};
-use crate::store::jobs::{self, JobRecord, NewJob};
-use crate::store::{EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn, owner_usage};
+use crate::store::jobs::{self, JobRecord, JobTerms, NO_PAYEE, NO_WORKER, NewJob};
+use crate::store::{JobEvent, JobState, WriteTxn, owner_usage};
 use crate::{Principal, Result, random};
 use chorus_wire::credits::CURRENCY;
 use chorus_wire::identity::AgentName;
@@ -44,7 +44,11 @@ pub async fn request_job(
         }
         ExistingOrOffer::New(best) => best,
     };
-    let offer = select_worker(hub, &requester, &request, best.map(|best| *best)).await?;
+    let offer = match request.board {
+        // The worker will choose itself. Its own terms are checked when it claims the job.
+        Some(_) => None,
+        None => Some(select_worker(hub, &requester, &request, best.map(|best| *best)).await?),
+    };
     if let Some(url) = &request.callback_url {
         hub.outgoing_client().check_endpoint(url)?;
     }
@@ -111,10 +115,8 @@ async fn find_existing_or_best_offer(
     let budget = request.budget;
     let requester = requester.clone();
     let hub_handle = hub.clone();
-    let skill_name = request
-        .agent_id
-        .is_none()
-        .then(|| request.skill_name.clone());
+    let skill_name =
+        (request.agent_id.is_none() && request.board.is_none()).then(|| request.skill_name.clone());
     hub.store()
         .read(async move |tx| {
             if let Some(job_id) = job_id
@@ -123,9 +125,11 @@ async fn find_existing_or_best_offer(
                 return Ok(ExistingOrOffer::Existing(Box::new(job)));
             }
             Ok(ExistingOrOffer::New(match skill_name {
-                Some(name) => skills::find_best_offer(tx, &hub_handle, &name, budget, &requester)
-                    .await?
-                    .map(Box::new),
+                Some(name) => {
+                    skills::find_best_offer(tx, &hub_handle, &name, budget, &requester, &[])
+                        .await?
+                        .map(Box::new)
+                }
                 None => None,
             }))
         })
@@ -186,7 +190,7 @@ async fn select_worker(
         return Err(over_budget(offer.cost));
     }
     schema_checks::check_input(&offer.skill, &request.input_data).await?;
-    if presence::is_online(hub, &offer.agent) {
+    if offer.is_online(hub) {
         Ok(offer)
     } else {
         Err(ErrorCode::AgentOffline.into())
@@ -198,8 +202,21 @@ struct JobDraft {
     request: JobRequest,
     job_id: String,
     fingerprint: [u8; 32],
-    offer: WorkerOffer,
+    /// `None` for a job on the board.
+    offer: Option<WorkerOffer>,
     hub_url: String,
+}
+
+impl JobDraft {
+    fn terms(&self) -> JobTerms {
+        let approve_within = self.request.board.and_then(|terms| terms.approve_within);
+        JobTerms {
+            any_worker: self.request.agent_id.is_none(),
+            board: self.request.board.is_some(),
+            approve_ms: approve_within.map(|window| window.as_millis() as i64),
+            output_schema: self.offer.as_ref().and_then(WorkerOffer::output_schema),
+        }
+    }
 }
 
 /// Holds the budget and stores the job. A worker without an endpoint gets it on its inbox with the
@@ -212,29 +229,31 @@ async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobReco
         offer,
         ..
     } = draft;
-    let endpoint = offer.endpoint.as_deref().and_then(dispatch::jobs_url);
+    let worker = offer.as_ref().map(|offer| &offer.agent);
+    let endpoint = offer.as_ref().and_then(|offer| offer.endpoint.as_deref());
     let open_jobs = owner_usage::count_open_jobs(&txn.tx, requester.owner).await?;
     let now = txn.now();
     let deadline = now.saturating_add(request.deadline);
     let body = build_dispatch(draft, now, deadline);
     let body_json = serde_json::to_string(&body).map_err(Error::internal)?;
-    let state = first_state(endpoint.is_some())?;
+    let state = first_state(request.board.is_some(), endpoint.is_some())?;
     let new_job = NewJob {
         job_id: &body.job_id,
         fingerprint,
         requester: requester.id,
-        worker: offer.agent.id,
+        worker: worker.map_or(NO_WORKER, |worker| worker.id),
         payer: requester.owner,
-        payee: offer.agent.owner,
+        payee: worker.map_or(NO_PAYEE, |worker| worker.owner),
         skill: &body.skill_name,
         budget: request.budget,
-        cost: offer.cost,
+        cost: offer.as_ref().map_or(request.budget, |offer| offer.cost),
         state,
-        endpoint: endpoint.as_deref(),
+        endpoint,
         callback_url: request.callback_url.as_deref(),
         body: &body_json,
         deadline,
         dispatch_due_at: now.saturating_add(limits::OUTBOX_LEASE),
+        terms: draft.terms(),
     };
     let Some(id) = jobs::insert_job(&txn.tx, &new_job, now).await? else {
         let job = jobs::find_job_by_job_id(&txn.tx, &body.job_id)
@@ -259,10 +278,10 @@ async fn insert_job(txn: &mut WriteTxn<'_>, draft: &JobDraft) -> Result<(JobReco
         id,
         now,
         requester.agent_id.clone(),
-        offer.agent.agent_id.clone(),
+        worker.map_or_else(|| "".into(), |worker| worker.agent_id.clone()),
     );
-    if endpoint.is_none() {
-        append_job_entry(txn, &job);
+    if job.state == JobState::Dispatched {
+        dispatch::append_job_entry(txn, &job);
     }
     Ok((job, true))
 }
@@ -280,28 +299,20 @@ fn build_dispatch(draft: &JobDraft, now: UnixMicros, deadline: UnixMicros) -> Di
         currency: CURRENCY.into(),
         timestamp_utc: now,
         deadline_utc: deadline,
+        question: None,
+        answer: None,
     }
 }
 
 /// Without an endpoint the job is on the worker's inbox with the commit that keeps it, and so it is dispatched.
-fn first_state(has_endpoint: bool) -> Result<JobState> {
+fn first_state(is_on_board: bool, has_endpoint: bool) -> Result<JobState> {
     let held_state = JobState::Requested.next_state(JobEvent::Hold);
-    let state = if has_endpoint {
+    let state = if is_on_board {
+        JobState::Requested.next_state(JobEvent::Publish)
+    } else if has_endpoint {
         held_state
     } else {
         held_state.and_then(|held_state| held_state.next_state(JobEvent::Dispatch))
     };
     state.ok_or_else(|| Error::internal("a new job cannot be held"))
-}
-
-fn append_job_entry(txn: &mut WriteTxn<'_>, job: &JobRecord) {
-    txn.append_entry(NewLogEntry {
-        subject: job.worker.into(),
-        subject_name: job.worker_name.clone(),
-        kind: EntryKind::Job,
-        actor: job.requester.into(),
-        actor_name: job.requester_name.clone(),
-        body: job.body.as_str().into(),
-        fallback: None,
-    });
 }

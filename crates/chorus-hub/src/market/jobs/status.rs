@@ -1,30 +1,44 @@
 //! Job status, for the job's requester and worker and for operators only.
 
 use crate::context::HubContext;
-use crate::store::jobs::{self, JobRecord, JobRole};
-use crate::store::{JobId, JobState, RowId};
+use crate::store::jobs::{self, JobRecord, JobRole, NO_WORKER};
+use crate::store::{JobId, JobState, RowId, job_updates};
 use crate::{Principal, Result};
 use chorus_wire::credits::CURRENCY;
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobList, JobStatus};
 use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::Value;
 
-/// `GET /jobs/{id}`
+/// `GET /jobs/{id}`, with its input and its timeline.
 pub async fn get_job(principal: &Principal, hub: &HubContext, job_id: &str) -> Result<wire::Job> {
-    let job = find_job(hub, job_id).await?;
-    let is_party = |job: &JobRecord| match principal {
-        Principal::Anonymous => false,
-        Principal::Agent(agent) => agent.id == job.requester || agent.id == job.worker,
-        Principal::Operator(_) => true,
-    };
     if matches!(principal, Principal::Anonymous) {
         return Err(ErrorCode::Unauthorized.into());
     }
     // Other agents get 404, so that they do not learn that the job exists.
-    Ok(describe_job(
-        &job.filter(is_party).ok_or(ErrorCode::NotFound)?,
-        true,
-    ))
+    let job = find_job(hub, job_id)
+        .await?
+        .filter(|job| is_party(principal, job))
+        .ok_or(ErrorCode::NotFound)?;
+    let job_row = job.id;
+    let timeline = hub
+        .store()
+        .read(async move |tx| Ok(job_updates::list_updates(tx, job_row).await?))
+        .await?;
+    Ok(wire::Job {
+        timeline: Some(timeline),
+        ..describe_job(&job, true)
+    })
+}
+
+/// Whether the principal may see the job. A job on the board is for every agent to see.
+fn is_party(principal: &Principal, job: &JobRecord) -> bool {
+    match principal {
+        Principal::Anonymous => false,
+        Principal::Agent(agent) => {
+            agent.id == job.requester || agent.id == job.worker || job.state == JobState::Open
+        }
+        Principal::Operator(_) => true,
+    }
 }
 
 /// `GET /jobs`: pages are limited in bytes too, so one may hold fewer jobs than `limit`. The next
@@ -37,8 +51,16 @@ pub async fn list_jobs(
     before: Option<&str>,
     limit: usize,
 ) -> Result<JobList> {
-    let agent_id = principal.require_agent()?.id;
+    // An operator sees the jobs of all agents.
+    let agent_id = match principal {
+        Principal::Operator(_) => None,
+        Principal::Anonymous | Principal::Agent(_) => Some(principal.require_agent()?.id),
+    };
     let role_filter = match role {
+        None if agent_id.is_none() => JobRole::AnyAgent,
+        Some(_) if agent_id.is_none() => {
+            return Err(Error::validation("role is for agents; leave it out"));
+        }
         None => JobRole::Either,
         Some("orchestrator") => JobRole::Requester,
         Some("worker" | "agent") => JobRole::Worker,
@@ -60,7 +82,7 @@ pub async fn list_jobs(
         Some(job_id) => {
             let job = find_job(hub, job_id)
                 .await?
-                .filter(|job| job.requester == agent_id || job.worker == agent_id);
+                .filter(|job| is_party(principal, job));
             job.ok_or(ErrorCode::NotFound)?.id
         }
     };
@@ -68,15 +90,18 @@ pub async fn list_jobs(
     let found = hub
         .store()
         .read(async move |tx| {
-            Ok(
-                jobs::list_jobs(tx, agent_id, role_filter, &status_filter, before_id, limit)
-                    .await?,
-            )
+            let agent = agent_id.unwrap_or(NO_WORKER);
+            Ok(jobs::list_jobs(tx, agent, role_filter, &status_filter, before_id, limit).await?)
         })
         .await?;
-    Ok(JobList {
-        jobs: found.iter().map(|job| describe_job(job, false)).collect(),
-    })
+    // A worker that comes back does what waits for it: those jobs come with their input.
+    let needs_input =
+        |job: &JobRecord| job.end.is_none() && agent_id.is_some_and(|agent| agent == job.worker);
+    let jobs = found
+        .iter()
+        .map(|job| describe_job(job, needs_input(job)))
+        .collect();
+    Ok(JobList { jobs })
 }
 
 pub(super) async fn find_job(hub: &HubContext, job_id: &str) -> Result<Option<JobRecord>> {
@@ -86,9 +111,10 @@ pub(super) async fn find_job(hub: &HubContext, job_id: &str) -> Result<Option<Jo
         .await
 }
 
-/// The job as clients see it; `with_input` adds the input, for requests of one single job.
+/// The job as clients see it; `with_input` adds the input, for requests of one single job and for those that shall do it.
 pub(super) fn describe_job(job: &JobRecord, with_input: bool) -> wire::Job {
-    let end = job.end.clone().unwrap_or_default();
+    let end = job.end.clone().or_else(|| job.delivery.clone());
+    let end = end.unwrap_or_default();
     let input = || {
         serde_json::from_str::<DispatchedJob>(&job.body)
             .ok()
@@ -96,7 +122,7 @@ pub(super) fn describe_job(job: &JobRecord, with_input: bool) -> wire::Job {
     };
     wire::Job {
         job_id: job.job_id.clone(),
-        agent_id: job.worker_name.to_string(),
+        agent_id: job.has_worker().then(|| job.worker_name.to_string()),
         status: job.state.wire_status(),
         output_data: end
             .output
@@ -120,5 +146,11 @@ pub(super) fn describe_job(job: &JobRecord, with_input: bool) -> wire::Job {
         currency: CURRENCY.to_owned(),
         requested_at: job.requested_at,
         deadline_utc: job.deadline,
+        progress: job.talk.progress.clone(),
+        question: job.talk.question.clone(),
+        answer: job.talk.answer.clone(),
+        approve_within_ms: job.terms.approve_ms.map(i64::unsigned_abs),
+        lease_utc: job.lease_until,
+        timeline: None,
     }
 }

@@ -30,6 +30,14 @@ fn offer(name: &str, cost: i64) -> SkillOffer {
     }
 }
 
+fn offering(agent: i64) -> OfferingAgent {
+    OfferingAgent {
+        agent: AgentId(agent),
+        score: 0,
+        at_endpoint: false,
+    }
+}
+
 async fn open_store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), None, Clock::system(), Arc::new(NullPublisher))
@@ -98,19 +106,19 @@ async fn stored_counts_follow_every_change() {
     let counted = store
         .write(async |txn| {
             let tx = &txn.tx;
-            replace_skills(tx, AgentId(1), 0, &[offer("a", 5), offer("b", 7)]).await?;
-            replace_skills(tx, AgentId(2), 0, &[offer("a", 3)]).await?;
+            replace_skills(tx, offering(1), &[offer("a", 5), offer("b", 7)]).await?;
+            replace_skills(tx, offering(2), &[offer("a", 3)]).await?;
             assert!(
-                upsert_skill(tx, AgentId(3), 0, &offer("c", 1)).await?
-                    && !upsert_skill(tx, AgentId(3), 0, &offer("c", 2)).await?
+                upsert_skill(tx, offering(3), &offer("c", 1)).await?
+                    && !upsert_skill(tx, offering(3), &offer("c", 2)).await?
             );
-            replace_skills(tx, AgentId(1), 0, &[offer("b", 9)]).await?;
+            replace_skills(tx, offering(1), &[offer("b", 9)]).await?;
             assert!(
                 withdraw_skill(tx, AgentId(3), "c").await?
                     && !withdraw_skill(tx, AgentId(3), "c").await?
             );
-            replace_skills(tx, AgentId(4), 0, &[offer("a", 1)]).await?;
-            replace_skills(tx, AgentId(4), 0, &[]).await?;
+            replace_skills(tx, offering(4), &[offer("a", 1)]).await?;
+            replace_skills(tx, offering(4), &[]).await?;
             Ok((
                 list_skill_names(tx, "", 10).await?,
                 count_offering_agents(tx).await?,
@@ -119,6 +127,7 @@ async fn stored_counts_follow_every_change() {
         .await
         .unwrap();
     let rows: Vec<_> = counted
+        .0
         .0
         .iter()
         .map(|row| (&*row.skill_name, row.agents, row.min_cost.to_hundredths()))

@@ -27,7 +27,7 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const DISCOVER_DESCRIPTION: &str = "Search agents for hire by skill, price and reputation, best first. Use it before market_hire to see who \
-    offers a skill, what a call costs and who is online.";
+    offers a skill, which input it takes, what a call costs, who is online and how each has worked so far.";
 
 wire_object! {
     /// `market_discover`
@@ -64,6 +64,8 @@ async fn discover_skills(
             .and_then(|score| score.as_f64())
             .unwrap_or(0.0),
         max_cost: args.max_cost,
+        min_hirers: 0,
+        min_earned: Credits::ZERO,
         limit: args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT),
     };
     let page = market::discover_agents(&call.principal, &call.state.hub, search, 0).await?;

@@ -4,9 +4,10 @@ use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::market::jobs;
+use chorus_wire::contract::FieldCheck;
 use chorus_wire::credits::Credits;
 use chorus_wire::market::job::{Job, JobBody, JobRequest};
-use chorus_wire::{ErrorCode, wire_object};
+use chorus_wire::{Error, ErrorCode, wire_object};
 use serde_json::Value;
 
 pub fn hire_tools() -> Vec<ToolDefinition<ToolCall>> {
@@ -37,10 +38,24 @@ wire_object! {
         nullable deadline_ms: u64 = JobBody::SHAPE.check_of("deadline_ms");
         /// A UUID of your own, so that a repeated call is the same job.
         nullable job_id: String = JobBody::SHAPE.check_of("job_id");
+        /// Put it on the board, where any agent with the skill may claim it; then without agent_id.
+        nullable board: bool = FieldCheck::Bool;
+        /// On the board: pay when you approve the delivery with market_act, or after this many milliseconds.
+        nullable approve_within_ms: u64 = JobBody::SHAPE.check_of("approve_within_ms");
     }
 }
 
 async fn hire_agent(call: ToolCall, args: MarketHireArgs) -> Result<ToolOutput<Job>, ToolError> {
+    let is_board = args.board == Some(true);
+    if is_board && args.agent_id.is_some() {
+        return Err(
+            Error::invalid_field("agent_id", "agent_id must be left out on the board").into(),
+        );
+    }
+    if !is_board && args.approve_within_ms.is_some() {
+        let message = "approve_within_ms needs board to be true";
+        return Err(Error::invalid_field("approve_within_ms", message).into());
+    }
     let request = JobRequest::from_checked(JobBody {
         job_id: args.job_id,
         agent_id: args.agent_id,
@@ -48,6 +63,8 @@ async fn hire_agent(call: ToolCall, args: MarketHireArgs) -> Result<ToolOutput<J
         input_data: Some(args.input_data),
         budget: args.budget,
         deadline_ms: args.deadline_ms,
+        board: args.board,
+        approve_within_ms: args.approve_within_ms,
         orchestrator_id: None,
         callback_url: None,
         timestamp_utc: None,
@@ -80,12 +97,10 @@ async fn hire_agent(call: ToolCall, args: MarketHireArgs) -> Result<ToolOutput<J
         ToolError::from_hub_error(error, &fields)
     })?;
     Ok(ToolOutput::new(
-        format!(
-            "{} works on {}, {}",
-            job.agent_id,
-            job.job_id,
-            job.status.as_str()
-        ),
+        match &job.agent_id {
+            Some(worker) => format!("{worker} works on {}, {}", job.job_id, job.status),
+            None => format!("{} is on the board", job.job_id),
+        },
         job,
     ))
 }

@@ -1,4 +1,4 @@
-//! `market_job` and `market_result`: follow jobs and report results.
+//! `market_job`, `market_act` and `market_result`: follow jobs, act on them and report results.
 
 use crate::mcp::fit_page;
 use crate::mcp::shared_args::page_limit;
@@ -9,9 +9,10 @@ use chorus_hub::market::jobs;
 use chorus_wire::contract::{FieldCheck, OPAQUE_ID};
 use chorus_wire::credits::Credits;
 use chorus_wire::market::job::{
-    ANY_TEXT, Job, JobOutcome, JobResult, JobResultBody, JobStatus, OUTPUT_DATA_CHECK,
+    ANY_TEXT, Job, JobOutcome, JobResult, JobResultBody, JobStatus, NOTE_CHECK, OUTPUT_DATA_CHECK,
+    WorkerNote,
 };
-use chorus_wire::{ErrorCode, limits, wire_object};
+use chorus_wire::{Error, ErrorCode, limits, wire_object};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -26,6 +27,13 @@ pub fn job_tools() -> Vec<ToolDefinition<ToolCall>> {
             get_jobs,
         ),
         ToolDefinition::new(
+            "market_act",
+            "Act on a job",
+            ToolKind::Sends,
+            ACT_DESCRIPTION,
+            act_on_job,
+        ),
+        ToolDefinition::new(
             "market_result",
             "Report a job's result",
             ToolKind::Idempotent,
@@ -36,10 +44,14 @@ pub fn job_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, or the latest you gave (role orchestrator) or were given (role worker). As a \
-    worker find what waits for you with status PENDING. Newest first; input_data only where one job is asked for.";
+    worker find what waits for you with status PENDING. Newest first; one job comes with its timeline. With board: true the jobs \
+    that you may claim, oldest first.";
+
+const ACT_DESCRIPTION: &str = "Act on a job: claim one from the board (you must offer the skill), and as the one who asked for it cancel it, answer the \
+    worker's question with text, or approve or reject (text says why) a delivery.";
 
 const RESULT_DESCRIPTION: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
-    error_message, and the budget goes back. The first report stands.";
+    error_message, and the budget goes back; SKILL_MISMATCH as error_code declines at no cost. PENDING reports progress, or asks one question.";
 
 wire_object! {
     /// `market_job`
@@ -52,7 +64,9 @@ wire_object! {
         nullable status: JobStatus = FieldCheck::OneOf(JobStatus::TEXTS);
         /// At most this many; 50 without it.
         nullable limit: usize = page_limit(limits::JOBS_PAGE);
-        /// Only jobs older than this job_id.
+        /// The jobs on the board instead of yours.
+        nullable board: bool = FieldCheck::Bool;
+        /// Only jobs older than this job_id, on the board newer.
         nullable before: String = FieldCheck::Grammar(&OPAQUE_ID);
     }
 }
@@ -80,13 +94,19 @@ async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobP
             },
         ));
     }
+    let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
+    if args.board == Some(true) {
+        let found = jobs::list_board(principal, hub, None, args.before.as_deref(), limit)
+            .await
+            .map_err(|error| ToolError::from(error).about_field("before"))?;
+        return Ok(describe_page(found.jobs, limit));
+    }
     if let Some(before) = &args.before {
         // Fails for a job of other parties, whose existence must not show.
         jobs::get_job(principal, hub, before)
             .await
             .map_err(|error| ToolError::from(error).about_field("before"))?;
     }
-    let limit = args.limit.unwrap_or(limits::TOOL_PAGE_DEFAULT);
     let found = jobs::list_jobs(
         principal,
         hub,
@@ -96,12 +116,51 @@ async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobP
         limit,
     )
     .await?;
-    let is_full_page = found.jobs.len() == limit;
-    let mut jobs = found.jobs;
+    Ok(describe_page(found.jobs, limit))
+}
+
+fn describe_page(mut jobs: Vec<Job>, limit: usize) -> ToolOutput<JobPage> {
+    let is_full_page = jobs.len() >= limit;
     let more = fit_page::keep_first_fitting(&mut jobs) || is_full_page;
+    ToolOutput::new(format!("{} jobs", jobs.len()), JobPage { jobs, more })
+}
+
+wire_object! {
+    /// `market_act`
+    MarketActArgs, refuses unknown => {
+        /// The job.
+        required job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
+        /// What to do.
+        required act: String = FieldCheck::OneOf(&["claim", "cancel", "answer", "approve", "reject"]);
+        /// The answer, or why it is rejected.
+        nullable text: String = NOTE_CHECK;
+    }
+}
+
+async fn act_on_job(call: ToolCall, args: MarketActArgs) -> Result<ToolOutput<Job>, ToolError> {
+    let principal = &call.principal;
+    let hub = &call.state.hub;
+    let id = &args.job_id;
+    let done = match (args.act.as_str(), args.text) {
+        ("claim", _) => jobs::claim_job(principal, hub, id).await,
+        ("cancel", _) => jobs::cancel_job(principal, hub, id).await,
+        ("approve", _) => jobs::approve_job(principal, hub, id).await,
+        ("reject", reason) => jobs::reject_job(principal, hub, id, reason).await,
+        (_, Some(answer)) => jobs::answer_question(principal, hub, id, &answer).await,
+        (_, None) => Err(Error::invalid_field("text", "text must have the answer")),
+    };
+    let job = done.map_err(|error| {
+        let is_about_job = error.field.is_none();
+        let error = ToolError::from(error);
+        if is_about_job {
+            error.about_field("job_id")
+        } else {
+            error
+        }
+    })?;
     Ok(ToolOutput::new(
-        format!("{} jobs", jobs.len()),
-        JobPage { jobs, more },
+        format!("{} is {}", job.job_id, job.state),
+        job,
     ))
 }
 
@@ -110,7 +169,7 @@ wire_object! {
     MarketResultArgs, refuses unknown => {
         /// The job you were given.
         required job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
-        /// SUCCESS or FAILURE.
+        /// SUCCESS, FAILURE, or PENDING for a note before it.
         required status: JobStatus = JobResultBody::SHAPE.check_of("status");
         /// What came out, in the form the skill promises.
         nullable output_data: Value = OUTPUT_DATA_CHECK;
@@ -122,6 +181,10 @@ wire_object! {
         nullable error_code: String = ANY_TEXT;
         /// Why it failed, in a sentence.
         nullable error_message: String = ANY_TEXT;
+        /// With PENDING: how far you are.
+        nullable progress: String = NOTE_CHECK;
+        /// With PENDING: what you must know. The answer comes as a job event; one question for each job.
+        nullable question: String = NOTE_CHECK;
     }
 }
 
@@ -137,8 +200,9 @@ async fn report_result(
                 output_data: args.output_data.unwrap_or_default(),
                 execution_cost: args.execution_cost,
             },
-            JobStatus::Failure | JobStatus::Pending => {
-                JobOutcome::failure(args.error_code, args.error_message)
+            JobStatus::Failure => JobOutcome::failure(args.error_code, args.error_message),
+            JobStatus::Pending => {
+                JobOutcome::Pending(WorkerNote::from_fields(args.progress, args.question))
             }
         },
         execution_time_ms: args.execution_time_ms,
@@ -152,7 +216,7 @@ async fn report_result(
     let job = jobs::report_result(&call.principal, &call.state.hub, &args.job_id, job_result).await;
     let job = job.map_err(|error| ToolError::from_hub_error(error, &fields))?;
     Ok(ToolOutput::new(
-        format!("{} ended as {}", job.job_id, job.status.as_str()),
+        format!("{} is {}", job.job_id, job.state),
         job,
     ))
 }

@@ -104,13 +104,9 @@ story!(
         // JOB-30
         let endpoint = Webhook::script(|turn| match turn {
             0 => Reply::typed(500, "text/plain", "oh"),
-            1 => Reply::json(
-                400,
-                r#"{"error_code":"SKILL_MISMATCH","error_message":"not today"}"#,
-            ),
             _ => Reply::json(
-                200,
-                r#"{"status":"SUCCESS","output_data":1,"execution_cost":0.16}"#,
+                400,
+                r#"{"error_code":"OUT_OF_INK","error_message":"not today"}"#,
             ),
         })
         .await;
@@ -122,11 +118,7 @@ story!(
             Some(&format!("http://127.0.0.1:{}", endpoint.port())),
         )
         .await;
-        for (id, code) in [
-            ("j1", "EXECUTION_ERROR"),
-            ("j2", "SKILL_MISMATCH"),
-            ("j3", "EXECUTION_ERROR"),
-        ] {
+        for (id, code) in [("j1", "EXECUTION_ERROR"), ("j2", "OUT_OF_INK")] {
             request_job(&boss, &job_request(id)).await;
             eventually("it has failed", async || {
                 job_state(&boss, id).await["state"] == "failed"
@@ -135,7 +127,7 @@ story!(
             assert_eq!(job_state(&boss, id).await["error_code"], code, "{id}");
         }
         assert_eq!(balance_and_held(&hub, &boss).await, (100.0, 0.0));
-        assert_eq!(reputation_score(&hub, &worker).await, 50.0 - 3.0 * 4.5);
+        assert_eq!(reputation_score(&hub, &worker).await, 50.0 - 2.0 * 4.5);
         assert_credits_conserved(&hub).await;
     }
 );

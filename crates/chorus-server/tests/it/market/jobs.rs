@@ -193,7 +193,7 @@ story!(
             ),
             (with("budget", json!(0.09)), 400, "BUDGET_INSUFFICIENT"),
             (with("budget", json!(100.01)), 400, "TRANSFER_FAILED"),
-            (with("budget", json!(0)), 400, "ERR_VALIDATION"),
+            (with("budget", json!(0)), 400, "BUDGET_INSUFFICIENT"),
             (with("budget", json!(-1)), 400, "ERR_VALIDATION"),
             (with("budget", json!("0.15")), 400, "ERR_VALIDATION"),
             (with("budget", json!(0.155)), 400, "ERR_VALIDATION"),

@@ -1,13 +1,17 @@
 //! The market: skills, jobs, the ledger and reputation.
 
+mod board;
 mod gaming;
 mod job_endings;
 mod job_endpoints;
 mod job_list;
 mod jobs;
 mod ledger;
+mod listings;
 mod owners;
+mod random_acts;
 mod reputation;
 mod retention;
 mod skill_pages;
 mod skills;
+mod worker_reports;

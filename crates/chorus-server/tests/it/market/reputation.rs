@@ -43,7 +43,10 @@ story!(
         // JOB-22, failures 6 and 23
         let ada = worker(&hub, "ada-1", "adding", 0.10).await;
         let fresh = hub.anonymous().get("/reputation/ada-1").await;
-        let neutral = r#"{"agent_id":"ada-1","score":50.0,"stats":{"total":0,"successes":0,"failures":0},"history":[]}"#;
+        let neutral = concat!(
+            r#"{"agent_id":"ada-1","score":50.0,"stats":{"total":0,"successes":0,"failures":0,"distinct_hirers":0,"earned":0.00,"#,
+            r#""last_30_days":{"successes":0,"failures":0,"distinct_hirers":0,"earned":0.00}},"history":[]}"#
+        );
         assert_eq!((fresh.status, fresh.text.as_str()), (200, neutral));
         for field in ["reputation_score", "reputation", "score"] {
             let mut body = json!({"agent_id": "ada-1", "agent_name": "Ada"});
@@ -92,9 +95,10 @@ story!(work_moves_a_score_by_the_printed_formula, |hub| async {
         "hiring earns nothing"
     );
     let ada = standing(&hub, "ada-1").await;
+    let stats = &ada["stats"];
     assert_eq!(
-        ada["stats"],
-        json!({"total": 3, "successes": 2, "failures": 1})
+        (&stats["total"], &stats["successes"], &stats["failures"]),
+        (&json!(3), &json!(2), &json!(1))
     );
     let scores: Vec<&Value> = ada["history"]
         .as_array()

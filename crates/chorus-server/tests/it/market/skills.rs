@@ -67,8 +67,9 @@ story!(the_printed_registration_is_found_as_printed, |hub| async {
         .await;
     let agent = concat!(
         r#"{"agent_id":"uuid","agent_name":"Human-readable name","api_endpoint":"https://agent-host:port/jobs","#,
-        r#""skill":{"skill_name":"analyze_text","cost_per_call":0.10},"reputation_score":50.0,"status":"online","#,
-        r#""owner_id":"Owner identifier"}"#
+        r#""skill":{"skill_name":"analyze_text","cost_per_call":0.10,"description":"Extracts structured data from unstructured text","#,
+        r#""input_schema":{"text":"string"},"output_schema":{"entities":"list"}},"reputation_score":50.0,"success_count":0,"#,
+        r#""failure_count":0,"distinct_hirers":0,"earned":0.00,"status":"online","owner_id":"Owner identifier"}"#
     );
     assert_eq!(answer.text, format!(r#"{{"agents":[{agent}],"total":1}}"#));
 });
@@ -178,7 +179,6 @@ story!(
         // JOB-09, R-64; bad input of the issue
         let good = json!({"skill_name": "s", "cost_per_call": 0.1});
         for (field, bad) in [
-            ("cost_per_call", json!(0)),
             ("cost_per_call", json!(-0.1)),
             ("cost_per_call", json!(0.001)),
             ("cost_per_call", json!("0.10")),
@@ -247,7 +247,7 @@ story!(
             0.2
         );
         refused(
-            &put(json!({"cost_per_call": 0})).await,
+            &put(json!({"cost_per_call": -1})).await,
             400,
             "ERR_VALIDATION",
         );

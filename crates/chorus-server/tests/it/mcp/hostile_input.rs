@@ -33,6 +33,9 @@ fn good(tool: &str, channel: &str) -> Value {
         "file_get" => json!({"name": "a"}),
         "market_hire" => json!({"skill_name": "juggle", "input_data": {}, "budget": 1}),
         "market_result" => json!({"job_id": "none", "status": "SUCCESS"}),
+        "market_act" => json!({"job_id": "none", "act": "claim"}),
+        "market_offer" => json!({"skill_name": "juggle", "withdraw": true}),
+        "market_transfer" => json!({"to_owner": "none", "amount": 1}),
         _ => json!({}),
     }
 }

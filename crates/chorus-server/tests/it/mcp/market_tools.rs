@@ -154,3 +154,78 @@ story!(
         assert_eq!(read_balance(&hirer).await["held"], 0.15);
     }
 );
+
+story!(
+    a_skill_is_offered_and_the_board_worked_with_tools_alone,
+    |hub| async {
+        let boss = register_requester(&hub).await;
+        let worker = register_trader(&hub, "worker-1", json!([]), None).await;
+        let (hirer, doer) = (McpHost::of(&boss).await, McpHost::of(&worker).await);
+        let offer = json!({"skill_name": "adding", "cost_per_call": 0.05, "description": "Adds", "input_schema": {"a": "number"}});
+        assert_eq!(
+            doer.call("market_offer", offer).await.data()["offered"],
+            true
+        );
+        let found = hirer
+            .call("market_discover", json!({"skill_name": "adding"}))
+            .await
+            .data();
+        assert_eq!(
+            found["agents"][0]["skill"]["input_schema"],
+            json!({"a": "number"})
+        );
+        let args = json!({"skill_name": "adding", "input_data": {"a": 1}, "budget": 0.1, "job_id": "job-1", "board": true,
+        "approve_within_ms": 60_000});
+        assert_eq!(
+            hirer.call("market_hire", args).await.data()["state"],
+            "open"
+        );
+        let board = doer.call("market_job", json!({"board": true})).await.data();
+        assert_eq!(board["jobs"][0]["input_data"], json!({"a": 1}));
+        let claimed = doer
+            .call("market_act", json!({"job_id": "job-1", "act": "claim"}))
+            .await
+            .data();
+        assert_eq!(claimed["agent_id"], "worker-1");
+        let question = json!({"job_id": "job-1", "status": "PENDING", "question": "And b?"});
+        assert_eq!(
+            doer.call("market_result", question).await.data()["state"],
+            "input-required"
+        );
+        let answer = json!({"job_id": "job-1", "act": "answer", "text": "2"});
+        assert_eq!(hirer.call("market_act", answer).await.data()["answer"], "2");
+        let result = json!({"job_id": "job-1", "status": "SUCCESS", "output_data": {"sum": 3}});
+        assert_eq!(
+            doer.call("market_result", result).await.data()["state"],
+            "delivered"
+        );
+        let approved = hirer
+            .call("market_act", json!({"job_id": "job-1", "act": "approve"}))
+            .await
+            .data();
+        assert_eq!(approved["status"], "SUCCESS");
+        let paid = hirer
+            .call(
+                "market_transfer",
+                json!({"to_owner": "owner-of-worker-1", "amount": 1.5}),
+            )
+            .await
+            .data();
+        assert_eq!(paid["balance"], 98.45);
+        let args = json!({"skill_name": "adding", "input_data": {"a": 1}, "budget": 0.1, "job_id": "job-2"});
+        hirer.call("market_hire", args).await.data();
+        let cancelled = hirer
+            .call("market_act", json!({"job_id": "job-2", "act": "cancel"}))
+            .await
+            .data();
+        assert_eq!(cancelled["state"], "cancelled");
+        let withdrawn = doer
+            .call(
+                "market_offer",
+                json!({"skill_name": "adding", "withdraw": true}),
+            )
+            .await
+            .data();
+        assert_eq!(withdrawn["offered"], false);
+    }
+);

@@ -24,11 +24,14 @@ const HUB_TOOLS: [&str; 24] = [
     "chorus_history",
     "chorus_inbox",
     "chorus_send",
+    "market_act",
     "market_balance",
     "market_discover",
     "market_hire",
     "market_job",
+    "market_offer",
     "market_result",
+    "market_transfer",
 ];
 
 memory_story!(

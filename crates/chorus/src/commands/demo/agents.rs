@@ -76,6 +76,8 @@ async fn register_agent(
         endpoint_secret: None,
         endpoint: None,
         invite_code: None,
+        owner_id: None,
+        api_endpoint: None,
     };
     let protocol_error = |problem: &str| {
         Fail::new(

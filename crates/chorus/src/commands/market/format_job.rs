@@ -12,14 +12,54 @@ pub fn format_job(job: &Job) -> String {
     };
     let status = output::paint_text(style, &format!("{:7}", job.status.as_str()));
     let paid = job.execution_cost.unwrap_or(job.budget);
+    let worker = job.agent_id.as_deref().unwrap_or("(on the board)");
     let mut line = format!(
         "{status}  {}  {}  {paid}  {}",
         output::escape_controls(&job.skill_name),
-        output::escape_controls(&job.agent_id),
+        output::escape_controls(worker),
         output::paint_text(output::FAINT_STYLE, &output::escape_controls(&job.job_id))
     );
+    let is_open = job.status == JobStatus::Pending;
+    let mut add_line = |label: &str, text: &str| {
+        line.push_str(&format!("\n    {label}{}", output::escape_controls(text)));
+    };
     if let Some(message) = &job.error_message {
-        line.push_str(&format!("\n    {}", output::escape_controls(message)));
+        add_line("", message);
+    }
+    if let Some(progress) = job.progress.as_deref().filter(|_| is_open) {
+        add_line("progress: ", progress);
+    }
+    if let Some(question) = &job.question {
+        add_line("question: ", question);
+    }
+    if let Some(answer) = &job.answer {
+        add_line("answer:   ", answer);
     }
     line
+}
+
+/// The job with its timeline and its output.
+pub fn format_job_details(job: &Job) -> String {
+    let mut text = format_job(job);
+    for update in job.timeline.iter().flatten() {
+        let by = update.agent_id.as_deref().unwrap_or("-");
+        let said = update.text.as_deref().unwrap_or_default();
+        text.push_str(&format!(
+            "\n    {}  {:11}  {}  {}",
+            output::whole_seconds(&update.timestamp_utc.to_string()),
+            update.kind.as_str(),
+            output::escape_controls(by),
+            output::escape_controls(said)
+        ));
+    }
+    if job.state == "delivered" {
+        text.push_str(&format!(
+            "\n    delivered; it is approved by itself at {}",
+            output::whole_seconds(&job.deadline_utc.to_string())
+        ));
+    }
+    if !job.output_data.is_null() {
+        text.push_str(&format!("\n{}", job.output_data));
+    }
+    text
 }

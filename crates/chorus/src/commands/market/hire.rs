@@ -7,6 +7,10 @@ use chorus_wire::credits::Credits;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  chorus hire translate --input '{\"text\": \"hallo\"}' --budget 0.20 --wait
+  chorus hire translate --agent bob@chorus --budget 0.20 --deadline 1m
+  chorus hire translate --board --approve-within 1h --budget 0.20")]
 pub struct Args {
     /// The skill to hire
     skill: String,
@@ -14,7 +18,7 @@ pub struct Args {
     #[arg(long, value_name = "JSON", default_value = "{}")]
     input: String,
     /// The maximum cost; it is held until there is a result
-    #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_amount)]
+    #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_price)]
     budget: Credits,
     /// The worker; default: the best within the budget
     #[arg(long, value_name = "AGENT")]
@@ -22,6 +26,12 @@ pub struct Args {
     /// How long it may take; default: 10 minutes
     #[arg(long, value_name = "TIME", value_parser = crate::commands::duration::parse_duration)]
     deadline: Option<Duration>,
+    /// Put it on the board, where any agent with the skill may claim it
+    #[arg(long, conflicts_with = "agent")]
+    board: bool,
+    /// On the board: pay after you approve the delivery, or after this time
+    #[arg(long, value_name = "TIME", requires = "board", value_parser = crate::commands::duration::parse_duration)]
+    approve_within: Option<Duration>,
     /// Wait for the result, and print its output
     #[arg(long)]
     wait: bool,
@@ -35,6 +45,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     )
     .with_deadline(args.deadline);
     request.agent_id = args.agent;
+    if args.board {
+        request = request.on_board(args.approve_within);
+    }
     let session = ClientSession::open(common)?;
     if !args.wait {
         let job = session.client.request_job(&request).await?;

@@ -3,6 +3,8 @@
 use chorus_client::market::PendingJob;
 use chorus_wire::limits;
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,7 +13,8 @@ use tokio::process::Command;
 /// The error code of a job whose command failed (JOB-30).
 const EXECUTION_FAILED: &str = "EXECUTION_ERROR";
 
-/// Runs the job and returns its result as the specification defines it. Standard error stays local to the worker.
+/// Runs the job and returns its result as the specification defines it. The command's standard error is that of the
+/// worker, and the requester does not see it.
 pub async fn run_job(
     command: &[String],
     job: &PendingJob,
@@ -25,6 +28,9 @@ pub async fn run_job(
         Ok(Err(error)) => Err(format!("the command could not be run: {}", error.kind())),
         Err(_) => Err("the command did not end in time".to_owned()),
     };
+    if let Some(question) = outcome.as_ref().ok().and_then(read_question) {
+        return json!({"job_id": job.job_id, "agent_id": agent_id, "status": "PENDING", "question": question});
+    }
     let (status, output, code, message) = match outcome {
         Ok(output) => ("SUCCESS", output, Value::Null, Value::Null),
         Err(message) => (
@@ -40,6 +46,34 @@ pub async fn run_job(
         result["error_code"] = code;
     }
     result
+}
+
+/// The output by which a command asks its requester instead of giving a result.
+const QUESTION_KEY: &str = "chorus_question";
+
+fn read_question(output: &Value) -> Option<String> {
+    let object = output.as_object().filter(|object| object.len() == 1)?;
+    object.get(QUESTION_KEY)?.as_str().map(str::to_owned)
+}
+
+/// Checks that the program of a command can be run, before any job is taken for it.
+pub fn check_command(command: &[String]) -> Result<(), String> {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let is_program = |path: &Path| {
+        let mode = std::fs::metadata(path).map(|file| (file.is_file(), file.permissions().mode()));
+        mode.is_ok_and(|(is_file, mode)| is_file && mode & 0o111 != 0)
+    };
+    let is_found = if program.contains('/') {
+        is_program(Path::new(program))
+    } else {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| is_program(&folder.join(program)))
+    };
+    if is_found {
+        Ok(())
+    } else {
+        Err(format!("{program} is not a program that can be run"))
+    }
 }
 
 fn parse_output(output: &[u8]) -> Result<Value, String> {
@@ -65,6 +99,11 @@ async fn run_command(
         .env("CHORUS_JOB_ID", &job.job_id)
         .env("CHORUS_SKILL_NAME", &job.skill_name)
         .env("CHORUS_ORCHESTRATOR_ID", &job.orchestrator_id)
+        .env(
+            "CHORUS_QUESTION",
+            job.question.as_deref().unwrap_or_default(),
+        )
+        .env("CHORUS_ANSWER", job.answer.as_deref().unwrap_or_default())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         // Its own process group, so that a cancelled job also kills the child processes of the command.

@@ -1,9 +1,10 @@
 //! Waits for a job's result: notified by the inbox stream, and fetched again after each reconnect.
 
 use crate::fail::{ExitKind, Fail};
+use crate::output;
 use chorus_client::market::JobRequest;
 use chorus_client::{HubClient, event_stream::EventStream};
-use chorus_wire::market::job::{Job, JobStatus};
+use chorus_wire::market::job::{Job, JobStatus, JobUpdateKind};
 use serde_json::Value;
 
 /// An open inbox stream. It is opened before the job is requested, so that no result event is missed.
@@ -32,6 +33,10 @@ impl JobWaiter {
                     let ended: Value = serde_json::from_str(&event.data).unwrap_or_default();
                     ended["job_id"] == request.job_id.as_str()
                 }
+                "job_update" => {
+                    report_update(&event.data, &request.job_id);
+                    false
+                }
                 // The stream was reconnected, so the result event may be lost.
                 "connected" => true,
                 _ => false,
@@ -41,6 +46,34 @@ impl JobWaiter {
             }
         }
         Ok(job)
+    }
+}
+
+/// Shows on standard error what the worker says, and what the requester has to do about it.
+fn report_update(data: &str, job_id: &str) {
+    let Ok(job) = serde_json::from_str::<Job>(data) else {
+        return;
+    };
+    let update = job.timeline.as_deref().and_then(<[_]>::last);
+    let Some(update) = update.filter(|_| job.job_id == job_id) else {
+        return;
+    };
+    let text = output::escape_controls(update.text.as_deref().unwrap_or_default());
+    match update.kind {
+        JobUpdateKind::Question => {
+            tracing::info!("the worker asks: {text} (answer: chorus jobs {job_id} --answer TEXT)");
+        }
+        JobUpdateKind::Delivered => {
+            tracing::info!("delivered (chorus jobs {job_id}, then --approve or --reject REASON)");
+        }
+        JobUpdateKind::Claimed
+        | JobUpdateKind::Progress
+        | JobUpdateKind::Answer
+        | JobUpdateKind::Refused
+        | JobUpdateKind::Declined
+        | JobUpdateKind::Unreachable
+        | JobUpdateKind::Lapsed
+        | JobUpdateKind::Rejected => tracing::info!("{}: {text}", update.kind),
     }
 }
 

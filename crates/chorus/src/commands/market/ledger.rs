@@ -8,7 +8,7 @@ pub struct Args {
     /// Only postings of this job
     #[arg(long, value_name = "JOB_ID")]
     job: Option<String>,
-    /// The owner you registered under; default: yourself
+    /// Another owner than yours, for a key that may see it
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
     /// At most this many, the latest ones
@@ -18,13 +18,9 @@ pub struct Args {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let session = ClientSession::open(common)?;
-    let owner = args
-        .owner
-        .as_deref()
-        .unwrap_or(&session.credentials.agent_id);
     let audit = session
         .client
-        .fetch_audit(owner, args.job.as_deref(), args.limit)
+        .fetch_audit(args.owner.as_deref(), args.job.as_deref(), args.limit)
         .await?;
     for posting in &audit.postings {
         output::print_result(common.json, posting, || format_posting(posting));

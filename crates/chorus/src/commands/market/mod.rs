@@ -1,7 +1,8 @@
 //! The market commands: skills, jobs and credits, one file each.
 
 pub mod balance;
-mod format_job;
+pub mod board;
+pub mod format_job;
 pub mod hire;
 mod job_command;
 mod job_waiter;
@@ -9,6 +10,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod offer;
 pub mod pipeline;
-mod read_input;
+pub mod read_input;
+pub mod reputation;
 pub mod skills;
 pub mod transfer;

@@ -14,11 +14,15 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  chorus offer shout --cost 0.10 -- jq '{text: (.text | ascii_upcase)}'
+  chorus offer translate --cost 0.10 --input-schema in.json --description 'German to English' -- ./translate.sh
+  chorus offer translate --cost 0.10 --board -- ./translate.sh")]
 pub struct Args {
     /// The name of the skill
     skill: String,
-    /// The price of one job
-    #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_amount)]
+    /// The price of one job; 0 for free
+    #[arg(long, value_name = "CREDITS", value_parser = read_input::parse_price)]
     cost: Credits,
     /// A description for requesters
     #[arg(long, value_name = "TEXT")]
@@ -35,6 +39,9 @@ pub struct Args {
     /// How long a job may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::commands::duration::parse_duration)]
     timeout: Duration,
+    /// Also claim jobs for the skill on the board
+    #[arg(long)]
+    board: bool,
     /// Stop after this many jobs
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -45,6 +52,7 @@ pub struct Args {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let stop = StopSignal::watch()?;
+    job_command::check_command(&args.command).map_err(Fail::usage_error)?;
     let skill = SkillOffer {
         skill_name: args.skill.clone(),
         description: args.description.clone(),
@@ -64,6 +72,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         tasks: JoinSet::new(),
         abort_handles: HashMap::new(),
         remaining,
+        refused_claims: HashSet::new(),
     };
     let outcome = worker.serve_jobs(stop).await;
     // Withdraw the skill when the worker stops: a job that waits until its deadline costs reputation.
@@ -89,12 +98,18 @@ struct SkillWorker<'a> {
     abort_handles: HashMap<String, AbortHandle>,
     /// How many more jobs to do.
     remaining: u64,
+    /// Jobs on the board that this worker cannot have.
+    refused_claims: HashSet<String>,
 }
+
+/// How often the board is read while this worker has nothing to do.
+const BOARD_INTERVAL: Duration = Duration::from_secs(2);
 
 impl SkillWorker<'_> {
     async fn serve_jobs(&mut self, mut stop: StopSignal) -> Result<(), Fail> {
         let mut stream = self.session.client.open_inbox(None).await;
         let mut stopping = false;
+        let mut board_checks = tokio::time::interval(BOARD_INTERVAL);
         while !stopping || !self.tasks.is_empty() {
             tokio::select! {
                 event = stream.next() => self.handle_event(event?).await?,
@@ -106,6 +121,9 @@ impl SkillWorker<'_> {
                         Err(error) => tracing::warn!("a job was lost: {error}"),
                     }
                     stopping |= self.remaining == 0;
+                }
+                _ = board_checks.tick(), if self.args.board && !stopping && self.has_free_slot() => {
+                    self.claim_open_job().await?;
                 }
                 // Running jobs are finished; queued jobs stay pending at the hub.
                 () = stop.wait_requested(), if !stopping => stopping = true,
@@ -144,6 +162,42 @@ impl SkillWorker<'_> {
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn has_free_slot(&self) -> bool {
+        let max_tasks = usize::from(self.args.concurrency);
+        self.queue.is_empty()
+            && self.tasks.len() < max_tasks
+            && (self.tasks.len() as u64) < self.remaining
+    }
+
+    /// Claims the oldest job on the board that this worker can have. Another worker may be faster.
+    async fn claim_open_job(&mut self) -> Result<(), Fail> {
+        let board = self
+            .session
+            .client
+            .list_board(Some(&self.args.skill))
+            .await?;
+        for open in board.jobs {
+            if self.refused_claims.contains(&open.job_id) {
+                continue;
+            }
+            match self.session.client.claim_job(&open.job_id).await {
+                Ok(job) => {
+                    self.enqueue_job(PendingJob::from(job));
+                    return Ok(());
+                }
+                Err(e)
+                    if e.error_response()
+                        .is_some_and(|refusal| (400..500).contains(&refusal.status)) =>
+                {
+                    tracing::debug!("{} was not claimed: {e}", open.job_id);
+                    self.refused_claims.insert(open.job_id);
+                }
+                Err(e) => return Err(e.into()),
+            }
         }
         Ok(())
     }
@@ -210,6 +264,15 @@ impl SkillWorker<'_> {
             .await
         {
             Ok(_) => {}
+            // The result was refused: it does not fit what the skill promises. The requester learns that the job failed.
+            Err(e)
+                if e.error_response()
+                    .is_some_and(|refusal| refusal.status == 400) =>
+            {
+                tracing::warn!("{}: the result was refused: {e}", job.job_id);
+                let failure = json!({"status": "FAILURE", "error_code": "EXECUTION_ERROR", "error_message": e.to_string()});
+                return Box::pin(self.deliver_result(job, &failure)).await;
+            }
             // The job was cancelled or has expired, so the result does not count.
             Err(e)
                 if e.error_response()
@@ -219,12 +282,22 @@ impl SkillWorker<'_> {
             }
             Err(e) => return Err(e.into()),
         }
-        self.remaining = self.remaining.saturating_sub(1);
+        if result["status"] != "PENDING" {
+            self.remaining = self.remaining.saturating_sub(1);
+        }
         let line = json!({"job_id": job.job_id, "orchestrator_id": job.orchestrator_id, "skill_name": job.skill_name,
             "status": result["status"], "execution_time_ms": result["execution_time_ms"]});
         output::print_result(self.common.json, &line, || {
             let status = result["status"].as_str().unwrap_or_default();
             let ms = &result["execution_time_ms"];
+            if let Some(question) = result["question"].as_str() {
+                return format!(
+                    "asked {}: {}  {}",
+                    output::escape_controls(&job.orchestrator_id),
+                    output::escape_controls(question),
+                    output::escape_controls(&job.job_id)
+                );
+            }
             format!(
                 "{status} for {} in {ms} ms  {}",
                 output::escape_controls(&job.orchestrator_id),

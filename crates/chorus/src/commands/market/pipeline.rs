@@ -108,7 +108,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         let step_output = StepOutput {
             step: index + 1,
             skill_name: &job.skill_name,
-            agent_id: &job.agent_id,
+            agent_id: job.agent_id.as_deref().unwrap_or_default(),
             job_id: &job.job_id,
             execution_cost: cost,
             output_data: &job.output_data,

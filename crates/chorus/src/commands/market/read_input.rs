@@ -10,6 +10,11 @@ pub fn parse_amount(text: &str) -> Result<Credits, String> {
     Credits::parse("an amount", text).map_err(|e| e.message)
 }
 
+/// Parses a price or a budget: an amount, or 0 for a free skill.
+pub fn parse_price(text: &str) -> Result<Credits, String> {
+    Credits::parse_price("an amount", text).map_err(|e| e.message)
+}
+
 /// Parses JSON: the argument itself, a file with `@FILE`, or standard input with `-`.
 pub fn read_input(text: &str) -> Result<Value, Fail> {
     let json_text = match text.strip_prefix('@') {

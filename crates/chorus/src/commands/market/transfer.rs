@@ -12,7 +12,7 @@ pub struct Args {
     to: String,
     #[arg(value_parser = read_input::parse_amount)]
     amount: Credits,
-    /// The owner that pays; default: yourself
+    /// The owner that pays; default: yours
     #[arg(long, value_name = "OWNER")]
     from: Option<String>,
     /// The job it is for
@@ -25,11 +25,13 @@ pub struct Args {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let session = ClientSession::open(common)?;
+    let from_owner = match args.from {
+        Some(owner) => owner,
+        None => session.client.fetch_usage().await?.owner_id,
+    };
     let transfer = CreditTransfer {
         transfer_id: args.id.unwrap_or_else(random_id),
-        from_owner: args
-            .from
-            .unwrap_or_else(|| session.credentials.agent_id.clone()),
+        from_owner,
         to_owner: args.to,
         amount: args.amount,
         job_id: args.job,

@@ -19,6 +19,7 @@ pub async fn run(transcript: &mut Transcript) {
         .assign(&format!("127.0.0.1:{}", place.port()), "bosss-place");
     jobs(transcript, &boss, &worker, &mut place).await;
     endings(transcript, &boss, &worker).await;
+    board(transcript, &boss, &worker).await;
     credits(transcript, &boss, &worker).await;
 }
 
@@ -36,13 +37,18 @@ async fn skills(transcript: &mut Transcript, boss: &str, worker: &str) {
         .post(
             "",
             "/register",
-            &json!({"agent_id": "w-2", "skills": [{"skill_name": "s", "cost_per_call": 0}]}),
+            &json!({"agent_id": "w-2", "skills": [{"skill_name": "s", "cost_per_call": -1}]}),
         )
         .await
         .expect_status(400);
     for path in [
         "/skills",
         "/skills?limit=0",
+        "/skills/analyze_text",
+        "/skills/absent",
+        "/skills/%00",
+        "/discover?min_hirers=1",
+        "/discover?min_earned=x",
         "/discover?skill=analyze_text",
         "/discover?skill=analyze_text&max_cost=0.01",
         "/discover?skill=x&max_cost=x",
@@ -61,7 +67,7 @@ async fn skills(transcript: &mut Transcript, boss: &str, worker: &str) {
     for (key, name, body) in [
         (worker, "adding", adding.clone()),
         (worker, "adding", adding.clone()),
-        (worker, "adding", json!({"cost_per_call": 0})),
+        (worker, "adding", json!({"cost_per_call": -1})),
         (worker, "%00", adding.clone()),
         ("", "adding", adding.clone()),
         (OPERATOR_KEY, "adding", adding),
@@ -217,6 +223,83 @@ async fn endings(transcript: &mut Transcript, boss: &str, worker: &str) {
         .get("", "/reputation/worker-1")
         .await
         .expect_status(200);
+}
+
+async fn board(transcript: &mut Transcript, boss: &str, worker: &str) {
+    for (id, approve_within_ms) in [
+        ("job-5", json!(60_000)),
+        ("job-6", json!(60_000)),
+        ("job-7", Value::Null),
+    ] {
+        let mut open = job(id);
+        open["board"] = json!(true);
+        open["approve_within_ms"] = approve_within_ms;
+        transcript
+            .post(boss, "/jobs", &open)
+            .await
+            .expect_status(202);
+    }
+    for key in [worker, "", OPERATOR_KEY] {
+        for path in [
+            "/board",
+            "/board?skill=analyze_text&limit=1",
+            "/board?skill=%00",
+            "/board?after=job-5",
+            "/board?after=none",
+            "/board?limit=0",
+            "/jobs/job-5",
+        ] {
+            transcript.get(key, path).await;
+        }
+        for path in ["/jobs/job-5/claim", "/jobs/none/claim", "/jobs/%00/claim"] {
+            transcript.post(key, path, &json!({})).await;
+        }
+    }
+    for id in ["job-6", "job-7"] {
+        transcript
+            .post(worker, &format!("/jobs/{id}/claim"), &json!({}))
+            .await
+            .expect_status(200);
+    }
+    for report in [
+        json!({"status": "PENDING", "progress": "half"}),
+        json!({"status": "PENDING", "question": "Which?"}),
+        json!({"status": "PENDING", "question": "Which?"}),
+    ] {
+        transcript.post(worker, "/jobs/job-7/result", &report).await;
+    }
+    for key in [worker, "", boss, boss] {
+        for (path, body) in [
+            ("/jobs/job-7/answer", json!({"answer": "This."})),
+            ("/jobs/job-7/answer", json!({})),
+            ("/jobs/%00/answer", json!({"answer": "This."})),
+        ] {
+            transcript.post(key, path, &body).await;
+        }
+    }
+    for id in ["job-5", "job-6", "job-7"] {
+        let path = format!("/jobs/{id}/result");
+        transcript
+            .post(worker, &path, &success_result(0.10))
+            .await
+            .expect_status(200);
+    }
+    transcript
+        .post("", "/jobs/job-5/result/wrong", &success_result(0.10))
+        .await
+        .expect_status(404);
+    for key in [worker, "", boss, boss] {
+        transcript
+            .post(key, "/jobs/job-5/approve", &json!({}))
+            .await;
+        transcript
+            .post(key, "/jobs/job-6/reject", &json!({"reason": "no"}))
+            .await;
+        transcript
+            .post(key, "/jobs/job-6/reject", &json!({"reason": 1}))
+            .await;
+    }
+    transcript.get(boss, "/jobs/job-7").await.expect_status(200);
 }
 
 async fn credits(transcript: &mut Transcript, boss: &str, worker: &str) {

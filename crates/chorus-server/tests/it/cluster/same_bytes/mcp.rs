@@ -163,6 +163,16 @@ fn tool_calls(room: &str) -> Vec<(&'static str, Value)> {
             json!({"skill_name": "analyze_text", "input_data": {"text": "x"}, "budget": 0.15, "job_id": "job-9"}),
         ),
         ("market_job", json!({"job_id": "job-9"})),
+        ("market_job", json!({"board": true})),
+        ("market_act", json!({"job_id": "job-9", "act": "cancel"})),
+        (
+            "market_offer",
+            json!({"skill_name": "juggle", "cost_per_call": 0}),
+        ),
+        (
+            "market_transfer",
+            json!({"to_owner": "none", "amount": 0.05, "transfer_id": "t-9"}),
+        ),
         ("market_balance", json!({})),
     ]
 }

@@ -49,6 +49,16 @@ impl Reply {
         ))
     }
 
+    /// Nothing until the story calls `release`, then this reply.
+    pub fn held(reply: Self) -> Self {
+        match reply {
+            Reply::Bytes(bytes) => Reply::Held(bytes),
+            Reply::Held(_) | Reply::ByteByByte | Reply::EventsUntilReleased | Reply::Pieces(_) => {
+                reply
+            }
+        }
+    }
+
     pub fn redirect(to: &str) -> Self {
         Reply::Bytes(write_response(307, &format!("location: {to}\r\n"), ""))
     }

@@ -1,0 +1,160 @@
+//! The board, questions, owners and records on the command line, with real processes.
+
+use crate::actors::Scene;
+use crate::market::amounts;
+use serde_json::{Value, json};
+
+#[test]
+fn a_command_that_cannot_be_run_is_not_offered() {
+    let scene = Scene::open();
+    let bob = scene.agent("bob");
+    for command in ["no-such-command-here", "./no-such-file", "/"] {
+        let refused = bob.run(&["offer", "echo", "--cost", "0.10", "--", command]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(command), "{refused:?}");
+    }
+    bob.wait_for_skill("echo", false);
+}
+
+#[test]
+fn the_standard_error_of_a_command_is_passed_on() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let log = bob.home.join("offer.log");
+    let script = "echo working >&2; cat";
+    let args = [
+        "offer", "echo", "--json", "--cost", "0.10", "--count", "1", "--", "sh", "-c", script,
+    ];
+    let log_file = std::fs::File::create(&log).unwrap();
+    let mut offering = crate::actors::RunningProcess::start_with_log(bob.command(&args), log_file);
+    bob.wait_for_skill("echo", true);
+    alice.hire("echo", "{}", &["--wait"]).ok();
+    assert_eq!(offering.await_exit(), Some(0));
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("working"), "{text}");
+}
+
+// A8: the owner's name is not the agent's
+#[test]
+fn an_agent_of_a_named_owner_sees_and_pays_its_credits() {
+    let scene = Scene::open();
+    let carol = scene.newcomer("carol");
+    let registered = carol.run(&["register", "carol", "--culture", "en", "--owner", "works"]);
+    registered.ok();
+    let dave = scene.agent("dave");
+    assert_eq!(carol.balance(), amounts("100.00", "0.00"));
+    assert_eq!(carol.json(&["ledger"])[0]["kind"], "grant");
+    carol.run(&["transfer", "dave@chorus", "1"]).ok();
+    assert_eq!(carol.balance(), amounts("99.00", "0.00"));
+    assert_eq!(dave.balance(), amounts("101.00", "0.00"));
+    let credited = scene.operator(&["admin", "credit", "works", "5", "--reason", "invoice 7"]);
+    assert!(credited.ok().out.contains("104.00"));
+    assert_eq!(carol.balance(), amounts("104.00", "0.00"));
+}
+
+#[test]
+fn a_job_shows_its_output_and_a_late_one_its_code() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let echo = bob.offer("echo", &["--description", "Says it again"], &["cat"]);
+    let job = alice
+        .hire("echo", r#"{"text":"x"}"#, &["--wait", "--json"])
+        .ok()
+        .json();
+    let id = job[0]["job_id"].as_str().unwrap();
+    let shown = alice.run(&["jobs", id]).ok();
+    assert!(shown.out.contains(r#"{"text":"x"}"#), "{shown:?}");
+    let listed = alice.run(&["skills", "echo"]).ok();
+    assert!(
+        listed.out.contains("Says it again")
+            && listed
+                .out
+                .contains("1 done, 0 failed for 1 owners, 0.10 earned"),
+        "{listed:?}"
+    );
+    let reputation = alice.run(&["reputation", "bob@chorus"]).ok();
+    assert!(
+        reputation.out.contains("51.0") && reputation.out.contains("alice@chorus"),
+        "{reputation:?}"
+    );
+    let jobs = scene.operator(&["admin", "jobs"]).ok();
+    assert!(jobs.out.contains(id), "{jobs:?}");
+    drop(echo);
+    let _lingers = bob.offer("lingers", &[], &["tail", "-f", "/dev/null"]);
+    let late = alice.hire("lingers", "{}", &["--wait", "--deadline", "1s"]);
+    assert_eq!(late.code, 4, "{late:?}");
+    assert!(late.err.contains("DEADLINE"), "{late:?}");
+}
+
+#[test]
+fn a_job_on_the_board_is_claimed_delivered_and_approved() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let _offering = bob.offer("echo", &[], &["cat"]);
+    let hired = alice.hire(
+        "echo",
+        r#"{"text":"x"}"#,
+        &["--board", "--approve-within", "1h", "--json"],
+    );
+    let id = hired.ok().json()[0]["job_id"].as_str().unwrap().to_owned();
+    let board = bob.run(&["board", "--skill", "echo"]).ok();
+    assert!(
+        board.out.contains(&id) && board.out.contains(r#"{"text":"x"}"#),
+        "{board:?}"
+    );
+    bob.run(&["board", &id, "--claim"]).ok();
+    assert_eq!(bob.run(&["board"]).ok().out, "");
+    bob.run(&["jobs", &id, "--progress", "half of it"]).ok();
+    assert!(alice.run(&["jobs", &id]).ok().out.contains("half of it"));
+    bob.run(&["jobs", &id, "--done", r#"{"text":"y"}"#]).ok();
+    assert_eq!(alice.json(&["jobs", &id])[0]["state"], "delivered");
+    assert_eq!(alice.balance(), amounts("99.85", "0.15"));
+    let approved = alice.json(&["jobs", &id, "--approve"]).remove(0);
+    assert_eq!(
+        (&approved["status"], &approved["output_data"]),
+        (&json!("SUCCESS"), &json!({"text": "y"}))
+    );
+    assert_eq!(alice.balance(), amounts("99.90", "0.00"));
+}
+
+#[test]
+fn an_offer_with_the_board_claims_and_does_its_jobs() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let offering = bob.offer("echo", &["--board"], &["cat"]);
+    let ended = alice
+        .hire("echo", r#"{"text":"x"}"#, &["--board", "--wait"])
+        .ok();
+    assert_eq!(
+        serde_json::from_str::<Value>(&ended.out).unwrap(),
+        json!({"text": "x"})
+    );
+    assert_eq!(offering.json()["status"], "SUCCESS");
+}
+
+#[test]
+fn a_command_asks_a_question_and_gets_the_answer() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let script = r#"if [ -n "$CHORUS_ANSWER" ]; then echo "{\"said\":\"$CHORUS_ANSWER\"}"; else echo '{"chorus_question":"Which one?"}'; fi"#;
+    let offering = bob.offer("asks", &[], &["sh", "-c", script]);
+    let job = alice.hire("asks", "{}", &["--json"]).ok().json().remove(0);
+    let id = job["job_id"].as_str().unwrap();
+    assert_eq!(offering.json()["status"], "PENDING");
+    let shown = alice.json(&["jobs", id]).remove(0);
+    assert_eq!(
+        (&shown["state"], &shown["question"]),
+        (&json!("input-required"), &json!("Which one?"))
+    );
+    alice.run(&["jobs", id, "--answer", "the first"]).ok();
+    assert_eq!(offering.json()["status"], "SUCCESS");
+    assert_eq!(
+        alice.json(&["jobs", id])[0]["output_data"],
+        json!({"said": "the first"})
+    );
+}
