@@ -197,7 +197,7 @@ function handleInboxEvent(name, data, id) {
   } else if (name === 'receipt') {
     hubState.deliveryStates.set(data.trace_id, data.response?.status === 'error' ? 'declined' : 'acknowledged');
     notifySubscribers('messages');
-  } else if (name === 'job' || name === 'job_result') notifySubscribers('jobs');
+  } else if (name === 'job' || name === 'job_update' || name === 'job_result') notifySubscribers('jobs');
   else if (name === 'channel') notifySubscribers('channels');
   if (name !== 'connected') appendLogEntry(name, pickPublicFields(name, data));
 }

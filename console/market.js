@@ -6,8 +6,19 @@ import { encodeUriPart, getApi } from './api.js';
 import { hubState, principal, repeatEvery, subscribe } from './hub.js';
 import { renderShareBar } from './chart.js';
 
-const JOB_STATES = ['held', 'dispatched', 'done', 'failed', 'cancelled', 'expired'];
-const STATE_TONES = { held: 'wait', dispatched: 'wait', done: 'good', failed: 'bad', cancelled: 'off', expired: 'bad' };
+const OPEN_STATES = ['open', 'held', 'dispatched', 'input-required', 'delivered'];
+const JOB_STATES = [...OPEN_STATES, 'done', 'failed', 'cancelled', 'expired'];
+const STATE_TONES = {
+  open: 'wait',
+  held: 'wait',
+  dispatched: 'wait',
+  'input-required': 'wait',
+  delivered: 'wait',
+  done: 'good',
+  failed: 'bad',
+  cancelled: 'off',
+  expired: 'bad',
+};
 const MAX_POSTINGS = 200;
 
 export function openView(root, id) {
@@ -16,6 +27,7 @@ export function openView(root, id) {
   const skillsNode = h('div');
   const jobsNode = h('div');
   const ledgerNode = h('div');
+  const boardNode = h('div');
   root.append(
     h('h1', {}, t('view.market')),
     totalsNode,
@@ -25,6 +37,7 @@ export function openView(root, id) {
       h('section.card', {}, h('h2', {}, t('jobs')), jobsNode),
       h('section.card', {}, h('h2', {}, t('skills')), skillsNode),
     ),
+    h('section.card', {}, h('h2', {}, t('board')), boardNode),
     h('section.card', {}, h('h2', {}, t('ledger')), ledgerNode),
   );
   let stateFilter = '';
@@ -82,7 +95,12 @@ export function openView(root, id) {
               h(
                 'li',
                 {},
-                h('bdi', {}, skill.skill_name),
+                h(
+                  'span.two',
+                  {},
+                  h('bdi', {}, skill.skill_name),
+                  skill.description && h('bdi.quiet.small', {}, skill.description),
+                ),
                 h('span.spring'),
                 h('span.quiet.small', {}, t('skill.agents', { n: formatCount(skill.agents) })),
                 h('b', {}, t('skill.from', { n: formatCredits(skill.min_cost) })),
@@ -92,13 +110,14 @@ export function openView(root, id) {
         : h('p.empty', {}, t('skill.none')),
     );
   };
+  const loadBoard = async () => {
+    const found = await getApi('/board');
+    replaceContent(
+      boardNode,
+      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderJobRow)) : h('p.empty', {}, t('board.none')),
+    );
+  };
   const loadJobs = async () => {
-    if (principal.role === 'operator')
-      return replaceContent(
-        jobsNode,
-        h('p.note', {}, t('jobs.operator')),
-        renderJobsOfPostings(await getApi(`/audit?limit=${MAX_POSTINGS}`)),
-      );
     const found = await getApi(`/jobs?limit=100${stateFilter ? `&status=${stateFilter}` : ''}`);
     return replaceContent(
       jobsNode,
@@ -128,10 +147,12 @@ export function openView(root, id) {
     repeatEvery(4_000, loadEconomy),
     repeatEvery(10_000, loadSkills),
     repeatEvery(4_000, loadJobs),
+    repeatEvery(4_000, loadBoard),
     subscribe(
       ['jobs'],
       throttleToRepaint(() => {
         loadJobs().catch(() => {});
+        loadBoard().catch(() => {});
         loadEconomy().catch(() => {});
       }),
     ),
@@ -157,7 +178,7 @@ function findOwner(postings) {
 }
 
 function renderJobRow(job) {
-  const isRequester = job.orchestrator_id === principal.id;
+  const isRequester = job.orchestrator_id === principal.id && job.agent_id !== null;
   return h(
     'li',
     {},
@@ -191,36 +212,6 @@ function renderJobRow(job) {
       ),
     ),
   );
-}
-
-/** The jobs that postings name. `/jobs` lists an agent's own jobs, so an operator's list comes from the ledger. */
-function renderJobsOfPostings({ postings }) {
-  const ids = [...new Set(postings.map((posting) => posting.job_id).filter(Boolean))].slice(0, 40);
-  return ids.length
-    ? h(
-        'ul.lines',
-        {},
-        ids.map((id) =>
-          h(
-            'li',
-            {},
-            h('a', { href: `#/market/${encodeUriPart(id)}`, 'data-key': id }, h('code', {}, id)),
-            h('span.spring'),
-            h(
-              'span.quiet.small',
-              {},
-              [
-                ...new Set(
-                  postings.filter((posting) => posting.job_id === id).map((posting) => t(`posting.${posting.kind}`)),
-                ),
-              ]
-                .reverse()
-                .join(' → '),
-            ),
-          ),
-        ),
-      )
-    : h('p.empty', {}, t('jobs.none'));
 }
 
 function renderLedger(postings, owner) {
@@ -294,7 +285,7 @@ function openJob(root, id) {
     } catch (error) {
       return replaceContent(root, renderBackLink(), h('p.note', {}, error.message));
     }
-    const isEnded = !['held', 'dispatched'].includes(job.state);
+    const isEnded = !OPEN_STATES.includes(job.state);
     const listPostings = (kinds) =>
       audit.postings
         .filter((posting) => kinds.includes(posting.kind))
@@ -309,8 +300,16 @@ function openJob(root, id) {
       { at: job.requested_at, what: t('job.asked', { who: job.orchestrator_id, skill: job.skill_name }), tone: '' },
       ...listPostings(['hold']),
     ];
-    if (job.state !== 'held')
+    const updates = job.timeline ?? [];
+    // A job on the board is handed over by its claim, which is an update.
+    if (job.state !== 'held' && job.agent_id !== null && !updates.some((update) => update.kind === 'claimed'))
       steps.push({ at: job.requested_at, what: t('job.handed', { who: job.agent_id }), tone: 'wait' });
+    for (const update of updates)
+      steps.push({
+        at: update.timestamp_utc,
+        what: [t(`update.${update.kind}`), update.agent_id, update.text].filter(Boolean).join(' · '),
+        tone: ['refused', 'declined', 'unreachable', 'lapsed', 'rejected'].includes(update.kind) ? 'off' : 'wait',
+      });
     if (isEnded)
       steps.push({
         at: job.timestamp_utc,
@@ -334,7 +333,7 @@ function openJob(root, id) {
         {},
         renderPair(t('job.id'), h('code', {}, job.job_id)),
         renderPair(t('job.hirer'), renderAgentLink(job.orchestrator_id)),
-        renderPair(t('job.worker'), renderAgentLink(job.agent_id)),
+        renderPair(t('job.worker'), job.agent_id === null ? t('job.open') : renderAgentLink(job.agent_id)),
         renderPair(t('job.budget'), formatCredits(job.budget)),
         renderPair(t('job.cost'), formatCredits(job.execution_cost)),
         job.execution_time_ms !== null && renderPair(t('job.took'), `${formatCount(job.execution_time_ms)} ms`),
