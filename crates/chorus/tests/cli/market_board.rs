@@ -35,7 +35,7 @@ fn the_standard_error_of_a_command_is_passed_on() {
     assert!(text.contains("working"), "{text}");
 }
 
-// A8: the owner's name is not the agent's
+// an account belongs to the owner, whose name is not the agent's
 #[test]
 fn an_agent_of_a_named_owner_sees_and_pays_its_credits() {
     let scene = Scene::open();

@@ -186,7 +186,7 @@ fn read_refusal(answer: &WebhookAnswer) -> JobResult {
     let text = |key: &str| reply.get(key).and_then(Value::as_str).map(str::to_owned);
     let message = text("error_message")
         .unwrap_or_else(|| format!("the agent's endpoint answered {}", answer.status));
-    // Only a 4xx is an answer to the job; a 5xx says that the endpoint is broken.
+    // Only a 4xx is an answer to the job; a 5xx says that the endpoint is broken.
     let code = text("error_code")
         .filter(|code| (400..500).contains(&answer.status) || !report::is_decline(code));
     failure_report(code, Some(message))

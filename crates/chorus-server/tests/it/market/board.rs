@@ -40,6 +40,14 @@ async fn act(by: &Agent, id: &str, act: &str) -> Answer {
     Answer::of(by.request("POST", &format!("/jobs/{id}/{act}"))).await
 }
 
+fn update_kinds(job: &Value) -> Vec<&str> {
+    let updates = job["timeline"].as_array().unwrap();
+    updates
+        .iter()
+        .map(|update| update["kind"].as_str().unwrap())
+        .collect()
+}
+
 fn job_ids(board: &Value) -> Vec<&str> {
     let jobs = board["jobs"].as_array().unwrap();
     jobs.iter()
@@ -402,13 +410,10 @@ story!(
             200
         );
         let job = job_state(&boss, "job-1").await;
-        let kinds: Vec<_> = job["timeline"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|update| update["kind"].as_str().unwrap())
-            .collect();
-        assert_eq!(kinds, ["progress", "progress", "question", "answer"]);
+        assert_eq!(
+            update_kinds(&job),
+            ["progress", "progress", "question", "answer"]
+        );
     }
 );
 

@@ -1,4 +1,4 @@
-//! What a worker may report, by which way, and what it costs it.
+//! What a worker may report, by which way, and what it costs it.
 
 use crate::support::actors::market::{
     assert_credits_conserved, assert_market_refused, balance_and_held, job_request, job_state,
@@ -252,7 +252,7 @@ story!(
 );
 
 story!(declining_costs_nothing, |hub| async {
-    // by a 4xx of the endpoint, or by a FAILURE with the document's code
+    // by a 4xx of the endpoint, or by a FAILURE with the document's code
     let endpoint = Webhook::script(|turn| match turn {
         0 => Reply::json(
             400,
@@ -335,7 +335,7 @@ story!(
         for former in [&away, &picky, &dear] {
             assert_eq!(reputation_score(&hub, former).await, 50.0);
         }
-        // Nobody is left who takes it for the budget.
+        // No other agent takes it for the budget.
         request_job(&boss, &job_request("job-2")).await;
         for worker in [&last, &picky] {
             eventually("it has the job", async || {

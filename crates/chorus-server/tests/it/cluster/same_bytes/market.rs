@@ -255,6 +255,11 @@ async fn board(transcript: &mut Transcript, boss: &str, worker: &str) {
             transcript.post(key, path, &json!({})).await;
         }
     }
+    talk(transcript, boss, worker).await;
+    judge(transcript, boss, worker).await;
+}
+
+async fn talk(transcript: &mut Transcript, boss: &str, worker: &str) {
     for id in ["job-6", "job-7"] {
         transcript
             .post(worker, &format!("/jobs/{id}/claim"), &json!({}))
@@ -277,6 +282,9 @@ async fn board(transcript: &mut Transcript, boss: &str, worker: &str) {
             transcript.post(key, path, &body).await;
         }
     }
+}
+
+async fn judge(transcript: &mut Transcript, boss: &str, worker: &str) {
     for id in ["job-5", "job-6", "job-7"] {
         let path = format!("/jobs/{id}/result");
         transcript
