@@ -39,7 +39,7 @@ struct HubCapabilities {
     /// How a message can reach a receiver.
     delivery: [&'static str; 2],
     /// What an inbox stream carries.
-    inbox_events: [&'static str; 8],
+    inbox_events: [&'static str; 9],
     /// How a stream goes on where it stopped.
     resume: [&'static str; 2],
     streaming_send: bool,
