@@ -53,7 +53,7 @@ impl Hub {
             hub.close().await;
             return Err(start_error);
         }
-        ops::maintenance::fail_interrupted_webhooks(&hub)
+        ops::recover_webhooks::fail_interrupted_webhooks(&hub)
             .await
             .map_err(unreadable_store)?;
         lifecycle::fill_name_skeletons(&hub)
@@ -99,6 +99,9 @@ impl Hub {
     /// Commits queued writes and closes the store. After it every write answers `ERR_UNAVAILABLE`.
     pub async fn close(&self) {
         self.drain_streams();
+        if let Err(error) = ops::recover_webhooks::fail_cut_webhooks(self).await {
+            tracing::warn!(%error, cause = error.cause, "webhooks that were cut have no outcome yet");
+        }
         self.store().close().await;
         if let Some(cluster) = self.cluster() {
             cluster.leave().await;

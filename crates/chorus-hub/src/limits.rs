@@ -26,6 +26,17 @@ pub const WRITE_GROUP_RETRIES: u32 = 4;
 /// a client waits.
 pub const WRITE_GROUP_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
+/// First pause before a write is repeated that must not be lost: the outcome of a webhook, or that a reader has a message.
+/// Each next one is twice as long.
+pub const LOST_WRITE_RETRY_FIRST: Duration = Duration::from_millis(200);
+/// Longest of these pauses: the write is done soon after the database is back.
+pub const LOST_WRITE_RETRY_MAX: Duration = Duration::from_secs(5);
+/// Max messages that streams have written and that are not marked as delivered yet: a disk may be full for hours while readers
+/// go on. Further ones stay queued until they are replayed.
+pub const DELIVERED_MARKS_WAITING: usize = 100_000;
+/// Max messages that one write marks as delivered, because all other writes wait for it.
+pub const DELIVERED_MARKS_BATCH: usize = 512;
+
 // Caches
 
 /// Max callers with a token bucket of their own; a bucket takes about 50 bytes. Beyond it, addresses share

@@ -12,6 +12,7 @@ use chorus_wire::limits;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Every setting of `chorus serve`; the binary fills it from flags, environment variables and a file.
@@ -92,6 +93,9 @@ pub enum StartError {
 /// Max time for closing the store, after the connections' own deadline.
 const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Max time for writing answers after the webhooks that they waited for have ended.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// A server that is listening. Dropping it cuts every connection; [`RunningServer::stop`] drains them first.
 pub struct RunningServer {
     addr: SocketAddr,
@@ -118,18 +122,30 @@ impl RunningServer {
     }
 
     /// Refuses new connections, ends open streams with a reconnect delay, finishes running requests and closes the store.
-    /// Takes less than 5 s.
+    /// Takes less than 5 s, or with webhooks in flight less than 15 s.
     pub async fn stop(mut self) {
+        let webhook_deadline = Instant::now() + limits::SHUTDOWN_WEBHOOK_DEADLINE;
         self.shutdown.send_replace(true);
         self.hub.drain_streams();
-        if tokio::time::timeout(limits::SHUTDOWN_DEADLINE, &mut self.accept_task)
+        let mut is_drained = timeout(limits::SHUTDOWN_DEADLINE, &mut self.accept_task)
             .await
-            .is_err()
-        {
+            .is_ok();
+        // The receiver may have the message already: its answer must not get lost, even when its sender is gone.
+        let settled = self.hub.delivery().wait_webhooks_settled();
+        if timeout_at(webhook_deadline, settled).await.is_err() {
+            tracing::warn!(
+                "some webhooks did not end within the shutdown deadline and have failed"
+            );
+        }
+        if !is_drained {
+            // For the answers to their senders.
+            is_drained = timeout(ANSWER_TIMEOUT, &mut self.accept_task).await.is_ok();
+        }
+        if !is_drained {
             tracing::warn!("some connections did not end within the shutdown deadline and are cut");
         }
         // Queued writes are committed first. The timeout lets the process end when the database does not answer.
-        if tokio::time::timeout(STORE_CLOSE_TIMEOUT, self.hub.close())
+        if timeout(STORE_CLOSE_TIMEOUT, self.hub.close())
             .await
             .is_err()
         {

@@ -168,6 +168,9 @@ pub const FIELD_NAME_OCTETS: usize = 128;
 pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
 /// How long the answer to an `Idempotency-Key` is kept. Afterwards the key counts as new.
 pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
+/// Max wait of a send that repeats a key for the outcome of the first send, whose webhook may take minutes
+/// . Then it is answered with 503 and may come again.
+pub const REPEATED_SEND_WAIT: Duration = Duration::from_secs(5);
 /// Life of a session token: a client opens its stream with it at once. Afterwards it is refused.
 pub const SESSION_TOKEN_TTL: Duration = Duration::from_secs(300);
 
@@ -244,9 +247,12 @@ pub const REGISTER_RATE_DEFAULT: u32 = 10;
 /// Max refused connections that are being answered with 503 at once. The others are closed unanswered.
 pub const REFUSED_CONNECTIONS_ANSWERED: usize = 64;
 
-/// Time for open connections to end at shutdown, which as a whole takes less than five seconds. Then they
-/// are cut.
+/// Time for open connections to end at shutdown, which then takes less than five seconds. Then those that
+/// do not wait for a webhook are cut.
 pub const SHUTDOWN_DEADLINE: Duration = Duration::from_secs(4);
+/// Time for webhooks in flight to end at shutdown: a second more than [`WEBHOOK_DEADLINE`], and with the
+/// store's own three seconds less than the fifteen that `deploy/chorus.service` allows. Then they have failed.
+pub const SHUTDOWN_WEBHOOK_DEADLINE: Duration = Duration::from_secs(11);
 
 /// Largest amount of one transfer, hold or issue, in hundredths: a billion credits.
 pub const CREDITS_AMOUNT_MAX: i64 = 100_000_000_000;

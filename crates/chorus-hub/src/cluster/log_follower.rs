@@ -4,7 +4,7 @@ use super::lock_mutex;
 use super::peer_client::PeerClient;
 use super::protocol::{HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message};
 use crate::limits;
-use crate::store::{ClusterPeers, DeliveryState, EntryKind, LogEntry, LogSeq, Store, messages};
+use crate::store::{ClusterPeers, DeliveryState, EntryKind, LogEntry, LogSeq, Store};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -80,17 +80,9 @@ impl LogFollower {
 
     /// Marks messages as delivered that a local stream accepted, although their sender recorded them as queued.
     fn mark_delivered(&self, seqs: Vec<LogSeq>) {
-        let Some(store) = self.store.get().and_then(Weak::upgrade) else {
-            return;
-        };
-        tokio::spawn(async move {
-            let marked = store
-                .write(async move |txn| Ok(messages::mark_messages_delivered(txn, &seqs).await?))
-                .await;
-            if let Err(error) = marked {
-                tracing::warn!(%error, cause = error.cause, "delivered messages could not be marked");
-            }
-        });
+        if let Some(store) = self.store.get().and_then(Weak::upgrade) {
+            store.mark_delivered(seqs);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod live_streams;
 pub(crate) mod outbox;
 pub(crate) mod outbox_worker;
 pub mod outgoing;
+mod pending_webhooks;
 pub(crate) mod render;
 pub(crate) mod sealed_delivery;
 mod stream_feed;
@@ -12,6 +13,7 @@ mod stream_queue;
 
 pub use inbox_peek::{InboxEvent, InboxPage, peek_inbox};
 pub(crate) use live_streams::{LiveStreams, LocalStreams, StreamTopic};
+pub(crate) use pending_webhooks::PendingWebhook;
 pub(crate) use stream_feed::FeedSource;
 pub use stream_feed::{FeedItem, StreamFeed};
 pub(crate) use stream_feed::{open_activity_feed, open_channel_feed, open_log_feed};
@@ -29,6 +31,7 @@ use chorus_wire::{ErrorCode, cursor::Cursor};
 use outbox_worker::OutboxWorker;
 use outgoing::address_guard::OwnHost;
 use outgoing::{DnsResolver, OutgoingClient, OutgoingPolicy};
+use pending_webhooks::PendingWebhooks;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -44,6 +47,7 @@ struct DeliveryInner {
     seal_key: Arc<SealKey>,
     outgoing_client: OutgoingClient,
     outbox_worker: OutboxWorker,
+    pending_webhooks: PendingWebhooks,
 }
 
 impl Delivery {
@@ -72,10 +76,11 @@ impl Delivery {
             seal_key,
             outgoing_client,
             outbox_worker: OutboxWorker::new(options.webhook_timeout),
+            pending_webhooks: PendingWebhooks::default(),
         }))
     }
 
-    fn store(&self) -> &Store {
+    fn store(&self) -> &Arc<Store> {
         &self.0.store
     }
 
@@ -98,6 +103,10 @@ impl Delivery {
 
     pub(crate) fn outbox_worker(&self) -> &OutboxWorker {
         &self.0.outbox_worker
+    }
+
+    pub(crate) fn pending_webhooks(&self) -> &PendingWebhooks {
+        &self.0.pending_webhooks
     }
 }
 

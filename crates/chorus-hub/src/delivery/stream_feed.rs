@@ -6,7 +6,7 @@ use super::{Delivery, render};
 use crate::Result;
 use crate::limits;
 use crate::store::{
-    ChannelId, DeliveryState, EntryKind, LogEntry, LogSeq, MemberId, log, messages,
+    ChannelId, DeliveryState, EntryKind, LogEntry, LogSeq, MemberId, log,
 };
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
@@ -302,18 +302,8 @@ impl LogFeed {
         if self.queued_seqs.is_empty() {
             return;
         }
-        let delivery = self.delivery.clone();
         let seqs = std::mem::take(&mut self.queued_seqs);
-        tokio::spawn(async move {
-            let result = delivery
-                .store()
-                .write(async move |txn| Ok(messages::mark_messages_delivered(txn, &seqs).await?))
-                .await;
-            if let Err(error) = result {
-                // The next replay marks them again.
-                tracing::warn!(%error, cause = error.cause, "delivered messages could not be marked");
-            }
-        });
+        self.delivery.store().mark_delivered(seqs);
     }
 }
 

@@ -1,10 +1,12 @@
 //! Forwards a message to its receiver's endpoint: one POST, whose outcome is stored before the
 //! sender gets it.
 
+use crate::Result;
 use crate::context::HubContext;
+use crate::delivery::{PendingWebhook, outgoing::WebhookAnswer};
 use crate::identity::Agent;
-use crate::store::{DeliveryState, LogEntry, LogSeq, WriteTxn, log, messages, record_activity};
-use crate::{Result, delivery::outgoing::WebhookAnswer};
+use crate::store::messages::{self, MessageRecord};
+use crate::store::{DeliveryState, LogEntry, LogSeq, WriteTxn, log, record_activity};
 use bytes::Bytes;
 use chorus_wire::ErrorCode;
 use chorus_wire::message::DeliveryOutcome;
@@ -26,7 +28,7 @@ pub(super) async fn forward_message(
     wrapped: Option<&str>,
 ) -> Result<DeliveryOutcome> {
     let hub = hub.clone();
-    let seq = entry.seq;
+    let pending = hub.delivery().claim_webhook(entry.seq);
     let url = url.to_owned();
     let owner = receiver.owner;
     let body = webhook_body(&entry.body, wrapped);
@@ -48,7 +50,7 @@ pub(super) async fn forward_message(
                 detail: error.to_string(),
             },
         };
-        store_outcome(&hub, seq, delivery).await
+        store_outcome(&hub, pending, delivery).await
     });
     task.await.map_err(chorus_wire::Error::internal)?
 }
@@ -68,23 +70,60 @@ pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutco
     }
 }
 
-/// Stores the outcome of a webhook in a transaction of its own.
+/// Stores the outcome of a webhook in a transaction of its own. While the database is away the sender is told to come back, and
+/// the outcome is kept in memory and tried again until it is stored.
 pub(super) async fn store_outcome(
     hub: &HubContext,
-    seq: LogSeq,
+    pending: PendingWebhook,
     delivery: DeliveryOutcome,
 ) -> Result<DeliveryOutcome> {
     let salt = hub.store().trace_salt;
-    hub.store()
-        .write(async move |txn| {
-            record_outcome(txn, salt, seq, &delivery).await?;
-            Ok(delivery.clone())
-        })
-        .await
+    let seq = pending.seq;
+    let stored = delivery.clone();
+    let store_once =
+        async move |txn: &mut WriteTxn<'_>| record_outcome(txn, salt, seq, &stored).await;
+    match hub.store().write(store_once.clone()).await {
+        Ok(()) => Ok(delivery),
+        Err(error) if error.code == ErrorCode::Unavailable => {
+            tracing::warn!(
+                cause = error.cause,
+                "the outcome of a webhook is not stored yet; it will be tried again"
+            );
+            let hub = hub.clone();
+            tokio::spawn(async move {
+                let stored = hub.store().write_until_done(store_once).await;
+                if let Err(error) = stored {
+                    tracing::error!(%error, cause = error.cause, "the outcome of a webhook was not stored");
+                }
+                drop(pending);
+            });
+            Err(error)
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// Stores the outcome of the pending message with the sequence `seq`, and records the activity.
-pub(crate) async fn record_outcome(
+const INTERRUPTED_DETAIL: &str = "the hub stopped before the receiver's endpoint answered";
+
+/// Records that the hub of a pending message stopped, or was cut off, before it could store an outcome. It is an assumption: the
+/// true outcome replaces it, should it come after all.
+pub(crate) async fn record_interruption(
+    txn: &mut WriteTxn<'_>,
+    salt: u32,
+    seq: LogSeq,
+) -> Result<()> {
+    let interrupted = DeliveryOutcome::Failed {
+        error_code: ErrorCode::AgentUnreachable.as_str().into(),
+        detail: INTERRUPTED_DETAIL.into(),
+    };
+    match messages::find_message(&txn.tx, seq).await? {
+        Some(message) => settle_pending(txn, salt, &message, &interrupted).await,
+        None => Ok(()),
+    }
+}
+
+/// Stores the outcome of the message with the sequence `seq`, whose webhook has ended.
+async fn record_outcome(
     txn: &mut WriteTxn<'_>,
     salt: u32,
     seq: LogSeq,
@@ -93,6 +132,22 @@ pub(crate) async fn record_outcome(
     let Some(message) = messages::find_message(&txn.tx, seq).await? else {
         return Ok(());
     };
+    if let Some((_, detail)) = &message.failure
+        && detail == INTERRUPTED_DETAIL
+    {
+        messages::withdraw_failure(txn, seq).await?;
+    }
+    settle_pending(txn, salt, &message, delivery).await
+}
+
+/// Changes the delivery state of a pending message, and records the activity. A message that is not pending stays as it is.
+async fn settle_pending(
+    txn: &mut WriteTxn<'_>,
+    salt: u32,
+    message: &MessageRecord,
+    delivery: &DeliveryOutcome,
+) -> Result<()> {
+    let seq = message.entry.seq;
     let activity_data = |extra: Value| {
         let entry = &message.entry;
         let trace_id = log::compute_trace_id(entry.seq, entry.at, salt);

@@ -9,7 +9,7 @@ mod shown;
 mod status;
 
 pub use crate::identity::IdempotencyKey;
-pub(crate) use forward::record_outcome;
+pub(crate) use forward::record_interruption;
 pub use history::{HistoryStart, MessagePage, list_message_history, search_messages};
 pub use relay::{StreamedSend, send_streaming};
 pub use respond::respond_to_message;

@@ -6,9 +6,9 @@ use super::send::{
     AcceptedSend, SendOutcome, accept_send, await_first_outcome, settle_live_delivery,
 };
 use crate::context::HubContext;
+use crate::delivery::PendingWebhook;
 use crate::delivery::outgoing::{AnswerEvents, StreamedAnswer};
 use crate::identity::IdempotencyKey;
-use crate::store::LogSeq;
 use crate::{Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{DeliveryOutcome, SendReply, SendRequest};
@@ -53,7 +53,7 @@ pub async fn send_streaming(
         }));
     };
     let hub = hub.clone();
-    let seq = entry.seq;
+    let pending = hub.delivery().claim_webhook(entry.seq);
     let receiver_owner = receiver.owner;
     let body = forward::webhook_body(&entry.body, request.a2a_message.as_deref());
     let signed = hub.sign_for_agent(&receiver, &trace_id.to_string(), &body);
@@ -72,7 +72,7 @@ pub async fn send_streaming(
         let delivery = match answer {
             Ok(StreamedAnswer::Events(events)) => {
                 let _ = first_sender.send(None);
-                return relay_events(&hub, seq, trace_id, *events, relay_sender).await;
+                return relay_events(&hub, pending, trace_id, *events, relay_sender).await;
             }
             Ok(StreamedAnswer::Whole(answer)) => forward::interpret_receiver_answer(&answer),
             Err(error) => DeliveryOutcome::Failed {
@@ -80,7 +80,7 @@ pub async fn send_streaming(
                 detail: error.to_string(),
             },
         };
-        let _ = first_sender.send(Some(forward::store_outcome(&hub, seq, delivery).await));
+        let _ = first_sender.send(Some(forward::store_outcome(&hub, pending, delivery).await));
     });
     match first_receiver.await.map_err(chorus_wire::Error::internal)? {
         None => Ok(StreamedSend::Relay(relay_receiver)),
@@ -95,7 +95,7 @@ pub async fn send_streaming(
 /// `error` or a broken stream means failed.
 async fn relay_events(
     hub: &HubContext,
-    seq: LogSeq,
+    pending: PendingWebhook,
     trace_id: Uuid,
     mut events: AnswerEvents,
     relay_sender: mpsc::Sender<Bytes>,
@@ -125,8 +125,8 @@ async fn relay_events(
             }
         }
     };
-    if let Err(error) = forward::store_outcome(hub, seq, delivery.clone()).await {
-        tracing::error!(%error, cause = error.cause, "the outcome of a streamed message was not stored");
+    if let Err(error) = forward::store_outcome(hub, pending, delivery.clone()).await {
+        tracing::warn!(%error, cause = error.cause, "a sender hears an outcome that is not stored yet");
     }
     send_to_sender(
         &relay_sender,

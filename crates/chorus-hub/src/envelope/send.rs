@@ -246,19 +246,34 @@ pub(super) async fn settle_live_delivery(
     }
 }
 
+/// Corrects the delivery state of a message that is already committed. While the database is away the sender is told to come
+/// back, and the correction is tried again until it is stored.
 async fn change_delivery_state(
     hub: &HubContext,
     seq: LogSeq,
     from: DeliveryState,
     to: DeliveryState,
 ) -> Result<()> {
-    hub.store()
-        .write(async move |txn| {
-            Ok(messages::change_delivery_state(txn, seq, from, to)
-                .await
-                .map(drop)?)
-        })
-        .await
+    let change = async move |txn: &mut WriteTxn<'_>| {
+        Ok(messages::change_delivery_state(txn, seq, from, to)
+            .await
+            .map(drop)?)
+    };
+    let pending = hub.delivery().claim_webhook(seq);
+    let changed = hub.store().write(change.clone()).await;
+    if let Err(error) = &changed
+        && error.code == ErrorCode::Unavailable
+    {
+        let hub = hub.clone();
+        tokio::spawn(async move {
+            let changed = hub.store().write_until_done(change).await;
+            if let Err(error) = changed {
+                tracing::error!(%error, cause = error.cause, "a delivery state was not corrected");
+            }
+            drop(pending);
+        });
+    }
+    changed
 }
 
 /// First pause between two polls of a repeated request for the outcome of the first one. It doubles
@@ -266,15 +281,10 @@ async fn change_delivery_state(
 const FIRST_POLL_PAUSE: Duration = Duration::from_millis(25);
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
-/// Waits for the outcome of the first request and returns it again. The first request may still be
-/// waiting for its webhook (failure 13).
+/// Waits a few seconds for the outcome of the first request, which may still be waiting for its webhook (failure 13), and returns
+/// it again. Later the client is told to come back: it must not wait, and read the database, for as long as a webhook may take.
 pub(super) async fn await_first_outcome(hub: &HubContext, seq: LogSeq) -> Result<SendOutcome> {
-    // An outcome takes at most as long as its webhook, streamed or not.
-    let deadline = Instant::now()
-        + hub
-            .options()
-            .webhook_timeout
-            .max(limits::WEBHOOK_STREAM_DEADLINE);
+    let deadline = Instant::now() + limits::REPEATED_SEND_WAIT;
     let mut pause = FIRST_POLL_PAUSE;
     while Instant::now() < deadline {
         let message = hub

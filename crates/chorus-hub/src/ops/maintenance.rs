@@ -1,64 +1,20 @@
-//! Background work: failing webhooks that a crash interrupted, retention, due jobs and outbox posts.
+//! Background work: webhooks without an outcome, retention, due jobs and outbox posts.
 
 use crate::Result;
 use crate::context::HubContext;
 use crate::delivery::outbox_worker;
-use crate::envelope::record_outcome;
 use crate::frame::Frames;
 use crate::lifecycle;
 use crate::market::jobs;
-use crate::store::{counters, messages, outbox, retention};
-use chorus_wire::message::DeliveryOutcome;
-use chorus_wire::{ErrorCode, limits, time::UnixMicros};
+use crate::ops::recover_webhooks;
+use crate::store::{counters, retention};
+use chorus_wire::time::UnixMicros;
 use std::time::Duration;
 
 /// How often retention runs.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60);
 /// How often due jobs and posts are polled without a wake-up.
 const DUE_WORK_INTERVAL: Duration = Duration::from_secs(1);
-/// Messages failed in one transaction after a crash.
-const RECOVERY_BATCH: usize = 500;
-
-/// The outcome of a webhook that was in flight when the hub crashed is unknown: it is recorded as failed, and the sender may
-/// retry. A hub without peers fails all of them; in a cluster, those that are past every deadline.
-pub(crate) async fn fail_interrupted_webhooks(hub: &HubContext) -> Result<()> {
-    let salt = hub.store().trace_salt;
-    let pending_before = match hub.cluster() {
-        None => {
-            hub.store()
-                .write(async move |txn| Ok(outbox::clear_leases(&txn.tx).await?))
-                .await?;
-            UnixMicros(i64::MAX)
-        }
-        Some(_) => hub
-            .clock()
-            .now()
-            .saturating_sub(limits::WEBHOOK_STREAM_DEADLINE + hub.options().webhook_timeout),
-    };
-    loop {
-        let failed_count = hub
-            .store()
-            .write(async move |txn| {
-                let pending_seqs =
-                    messages::list_pending_webhooks(&txn.tx, pending_before, RECOVERY_BATCH)
-                        .await?;
-                for seq in &pending_seqs {
-                    let detail =
-                        "the hub stopped before the receiver's endpoint answered".to_owned();
-                    let failed = DeliveryOutcome::Failed {
-                        error_code: ErrorCode::AgentUnreachable.as_str().into(),
-                        detail,
-                    };
-                    record_outcome(txn, salt, *seq, &failed).await?;
-                }
-                Ok(pending_seqs.len())
-            })
-            .await?;
-        if failed_count < RECOVERY_BATCH {
-            return Ok(());
-        }
-    }
-}
 
 /// Runs retention to its end, one small transaction at a time, and then what is due.
 pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> Result<()> {
@@ -67,9 +23,7 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
         .options()
         .retain
         .map(|retain| hub.clock().now().saturating_sub(retain));
-    if hub.cluster().is_some() {
-        fail_interrupted_webhooks(hub).await?;
-    }
+    recover_webhooks::fail_abandoned_webhooks(hub).await?;
     if may_delete(hub).await? {
         while hub
             .store()

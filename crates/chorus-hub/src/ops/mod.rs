@@ -4,6 +4,7 @@ mod activity;
 mod backup;
 mod health;
 pub(crate) mod maintenance;
+pub(crate) mod recover_webhooks;
 
 pub use activity::{list_activity, open_activity_stream};
 pub use backup::{backup_data_dir, copy_to_postgres, forget_seal_key, mark_restored};

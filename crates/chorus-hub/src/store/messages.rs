@@ -430,15 +430,29 @@ pub(crate) async fn insert_failure(
     .map(drop)
 }
 
-/// The messages from before `until` whose webhook has not answered.
+/// Makes a failed message pending again.
+pub(crate) async fn withdraw_failure(txn: &mut WriteTxn<'_>, seq: LogSeq) -> Result<(), DbError> {
+    const SQL: &str = "delete from failures where seq = $1";
+    txn.tx.execute(SQL, &[SqlParam::id(seq)]).await?;
+    change_delivery_state(txn, seq, DeliveryState::Failed, DeliveryState::Pending)
+        .await
+        .map(drop)
+}
+
+/// The messages after a sequence and from before `until` whose webhook has no outcome.
 pub(crate) async fn list_pending_webhooks(
     tx: &DbConnection<'_>,
+    after: LogSeq,
     until: UnixMicros,
     limit: usize,
 ) -> Result<Vec<LogSeq>, DbError> {
-    const SQL: &str = "select seq from log where via = 'pending' and at < $2 order by seq limit $1";
-    let rows = tx
-        .query(SQL, &[SqlParam::Int(limit as i64), SqlParam::Int(until.0)])
-        .await?;
+    const SQL: &str =
+        "select seq from log where via = 'pending' and seq > $1 and at < $2 order by seq limit $3";
+    let params = [
+        SqlParam::id(after),
+        SqlParam::Int(until.0),
+        SqlParam::Int(limit as i64),
+    ];
+    let rows = tx.query(SQL, &params).await?;
     rows.iter().map(|row| row.id(0)).collect()
 }

@@ -18,6 +18,7 @@ pub(crate) mod contacts;
 mod copy_to_postgres;
 pub(crate) mod counters;
 mod data_dir_lock;
+mod delivered_marks;
 mod departed_agents;
 mod disk_reserve;
 mod entry_publisher;
@@ -62,6 +63,7 @@ mod tests;
 mod write_group;
 mod write_request;
 mod write_txn;
+mod write_until_done;
 mod writer;
 mod writer_connection;
 
@@ -110,6 +112,7 @@ pub(crate) struct Store {
     /// Released by `close`, not by the last reference to the hub: an aborted request may outlive the close by a moment, and the
     /// next hub on the directory must be able to start.
     data_dir_lock: Mutex<Option<data_dir_lock::DataDirLock>>,
+    delivered_marks: delivered_marks::DeliveredMarks,
 }
 
 impl Store {
@@ -144,6 +147,7 @@ impl Store {
             publisher,
             trace_salt,
             data_dir_lock: Mutex::new(Some(lock)),
+            delivered_marks: delivered_marks::DeliveredMarks::default(),
         })
     }
 

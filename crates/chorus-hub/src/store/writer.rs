@@ -61,6 +61,13 @@ impl WriterHandle {
             .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
     }
 
+    pub fn is_closed(&self) -> bool {
+        self.requests
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .is_none()
+    }
+
     pub async fn close(&self) {
         drop(
             self.requests

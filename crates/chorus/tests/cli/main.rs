@@ -48,6 +48,7 @@ mod secure_bus;
 mod secure_database;
 mod servers;
 mod shown;
+mod shutdown;
 mod skew;
 mod skewed_hubs;
 mod split;

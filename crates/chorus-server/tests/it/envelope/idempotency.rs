@@ -154,7 +154,7 @@ story!(a_failed_webhook_is_posted_once_under_one_key, |hub| async {
 });
 
 story!(
-    a_repeat_waits_as_long_as_a_streamed_answer_takes,
+    a_repeat_waits_for_the_outcome_of_a_streamed_answer,
     with(|set| set.hub.webhook_timeout = PAUSE),
     |hub| async {
         // failure 13: the receiver streams for longer than any whole answer may take, and the second request hears the first's outcome

@@ -3,5 +3,6 @@
 mod concurrent_requests;
 mod database;
 mod fuzzed_requests;
+mod pending_webhooks;
 mod rolled_back_transactions;
 mod stalled_readers;

@@ -1,18 +1,18 @@
 //! Shutdown: in time, whatever is open, and without losing an acknowledged message.
 
-use crate::support::actors::{Reply, Webhook, texts};
+use crate::support::actors::{Agent, Answer, Reply, Webhook, texts};
 use crate::support::hub::within;
+use chorus_wire::limits;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
 story!(
     it_stops_within_five_seconds_under_open_streams,
     |hub| async {
         // failure 18
-        let mut silent = Webhook::replying(Reply::held_ok()).await;
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-        hub.agent_with_webhook("carol", &silent.url()).await;
         let mut inboxes = vec![
             alice.inbox().await,
             bob.inbox().await,
@@ -24,18 +24,6 @@ story!(
             .await
             .unwrap();
         let _idle = TcpStream::connect(hub.addr()).await.unwrap();
-        let waiting = {
-            let alice = alice.clone();
-            tokio::spawn(async move {
-                alice
-                    .request("POST", "/messages")
-                    .json(&alice.message("carol", "x"))
-                    .send()
-                    .await
-                    .is_ok()
-            })
-        };
-        silent.next_request().await;
         within(Duration::from_secs(5), hub.stop())
             .await
             .expect("it stops in time");
@@ -50,10 +38,81 @@ story!(
         }
         events.ended().await;
         // What did not end in time is cut, not left to itself.
-        within(Duration::from_secs(1), waiting)
+        let mut rest = Vec::new();
+        within(Duration::from_secs(1), half.read_to_end(&mut rest))
             .await
             .expect("no connection outlives the server")
             .ok();
+    }
+);
+
+/// Sends to an endpoint that does not answer, and waits until it has the message.
+async fn send_to_silent(
+    alice: &Agent,
+    to: &str,
+    silent: &mut Webhook,
+) -> JoinHandle<Option<Answer>> {
+    let (alice, body) = (alice.clone(), alice.message(to, "x"));
+    let sending = tokio::spawn(async move {
+        let answer = alice.request("POST", "/messages").json(&body).send();
+        let answer = answer.await.ok()?;
+        Some(Answer {
+            status: answer.status().as_u16(),
+            headers: answer.headers().clone(),
+            text: answer.text().await.ok()?,
+        })
+    });
+    silent.next_request().await;
+    sending
+}
+
+story!(
+    a_stop_waits_for_webhooks_and_answers_their_senders,
+    |hub| async {
+        // the receiver has the message, so its answer counts
+        let mut silent = Webhook::replying(Reply::held_ok()).await;
+        let alice = hub.agent("alice").await;
+        let carol = hub.agent_with_webhook("carol", &silent.url()).await;
+        let sending = send_to_silent(&alice, &carol.id, &mut silent).await;
+        let later = async {
+            // Longer than connections have that wait for nothing.
+            let longer = limits::SHUTDOWN_DEADLINE + Duration::from_secs(1);
+            let again = within(longer, silent.next_request()).await;
+            assert!(again.is_none(), "it is posted once");
+            silent.release();
+        };
+        tokio::join!(hub.stop(), later);
+        let answer = sending.await.unwrap().expect("the sender is answered");
+        let sent = answer.data(200);
+        assert_eq!(sent["delivery"], "delivered");
+        hub.restart().await;
+        let status = hub
+            .reconnect(&alice)
+            .delivery_status(&sent["trace_id"])
+            .await;
+        assert_eq!(status["status"], "acknowledged");
+    }
+);
+
+story!(
+    a_webhook_that_outlasts_a_stop_has_failed,
+    with(|set| set.hub.webhook_timeout = Duration::from_secs(600)),
+    |hub| async {
+        let mut silent = Webhook::replying(Reply::held_ok()).await;
+        let alice = hub.agent("alice").await;
+        let carol = hub.agent_with_webhook("carol", &silent.url()).await;
+        let sending = send_to_silent(&alice, &carol.id, &mut silent).await;
+        // As long as deploy/chorus.service allows.
+        within(Duration::from_secs(15), hub.stop())
+            .await
+            .expect("it stops in time");
+        within(Duration::from_secs(1), sending)
+            .await
+            .expect("no connection outlives the server")
+            .unwrap();
+        hub.restart().await;
+        let carol = hub.reconnect(&carol);
+        assert_eq!(carol.history("").await[0]["delivered_via"], "failed");
     }
 );
 

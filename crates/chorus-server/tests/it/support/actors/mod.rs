@@ -9,12 +9,14 @@ pub mod remote_member;
 mod session;
 mod stream;
 mod webhook;
+mod write_fault;
 
 pub use answer::Answer;
 pub use frame::{NOW, frame, frame_id, scope_recipient};
 pub use session::{Session, advisory_text};
 pub use stream::{Event, Stream};
 pub use webhook::{ReceivedRequest, Reply, Webhook};
+pub use write_fault::WriteFault;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
