@@ -229,6 +229,7 @@ function openChannel(root, id) {
  * unknown.
  */
 function renderEvent(event, results, callKeys, openCalls) {
+  if (event.type === 'gap') return h('p.aside', {}, t('channel.gap'));
   const timeNode = h('time.quiet.small', {}, formatTime(event.timestamp));
   const isOwn = event.agent_id === principal.id || (event.sender_kind === 'person' && event.sender === principal.id);
   switch (event.type) {

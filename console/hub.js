@@ -208,6 +208,7 @@ function pickPublicFields(name, data = {}) {
   if (name === 'receipt')
     return { receiver_id: data.receiver_id, trace_id: data.trace_id, status: data.response?.status };
   if (name === 'channel') return { channel: data.channel?.name ?? data.channel?.id, sender: data.message?.sender };
+  if (name === 'gap') return { from: data.from, to: data.to };
   return { job_id: data.job_id, skill_name: data.skill_name, status: data.status };
 }
 

@@ -35,7 +35,7 @@ export default {
   'via.sse': 'by stream', 'via.webhook': 'by endpoint', 'via.queued': 'had waited', 'via.failed': 'endpoint failed',
   'channel.one': 'Channel', 'channel.none': 'No channels yet.', 'channel.choose': 'Choose a channel, or open one.', 'channel.members': '{n} in it', 'channel.roster': 'Who is in it',
   'channel.name': 'Name of a new channel', 'channel.make': 'Open it', 'channel.silent': 'Nothing was said yet.', 'channel.running': 'running…', 'channel.agent': 'agent', 'channel.parts': 'with {n} parts',
-  'channel.unreachable': 'unreachable', 'channel.say': 'Say something; @name calls an agent', 'channel.as': 'as {id}', 'channel.operator': 'Channels are for their members.',
+  'channel.unreachable': 'unreachable', 'channel.gap': 'Earlier messages are no longer kept.', 'channel.say': 'Say something; @name calls an agent', 'channel.as': 'as {id}', 'channel.operator': 'Channels are for their members.',
   'channel.invited': 'invited by {owner}', 'channel.accept': 'Accept', 'channel.decline': 'Decline', 'channel.pending': 'invited',
   'agents.unverified': 'unverified', 'agents.unverified.why': 'The name is under another host than that of this hub.',
   'member.joined': 'came in', 'member.declined': 'does not want to join', 'member.left': 'left', 'member.removed': 'was removed', 'member.unreachable': 'cannot be reached', 'member.reachable': 'can be reached again',

@@ -1,7 +1,7 @@
 //! An SSE stream that reconnects: it resumes from its cursor, waits while the hub is unreachable, and skips repeated events.
 
 use crate::{Error, HubClient, Result, backoff, limits};
-use chorus_wire::{cursor::Cursor, sse};
+use chorus_wire::{cursor::Cursor, message::GapEvent, sse};
 use reqwest::{Method, header};
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -13,6 +13,17 @@ pub struct StreamEvent {
     /// `None` for events that are not part of the log, such as `connected`.
     pub cursor: Option<Cursor>,
     pub data: String,
+}
+
+impl StreamEvent {
+    /// What a `gap` event says: the hub deleted events before this client came for them.
+    pub fn parse_gap(&self) -> Option<GapEvent> {
+        if self.name == "gap" {
+            serde_json::from_str(&self.data).ok()
+        } else {
+            None
+        }
+    }
 }
 
 /// A resuming SSE stream. It never ends by itself; dropping it closes the connection.

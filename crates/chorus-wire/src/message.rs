@@ -371,6 +371,16 @@ pub struct ShownEvent {
     pub timestamp: UnixMicros,
 }
 
+/// The data of a `gap` event: events after the id `from`, up to the id `to`, were deleted by retention before this reader came
+/// for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GapEvent {
+    /// The reader's cursor.
+    pub from: u64,
+    /// The last deleted event; the stream goes on after it.
+    pub to: u64,
+}
+
 /// The state of a message: `data` of `GET /messages/{trace_id}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageStatus {

@@ -2,6 +2,7 @@
 
 use crate::hidden_text;
 use anstyle::{AnsiColor, Style};
+use chorus_wire::message::GapEvent;
 use serde::Serialize;
 use std::io::Write;
 
@@ -87,4 +88,13 @@ mod tests {
         assert!(shown.ends_with("\n    bob@chorus: e"), "{shown}");
         assert_eq!(escape_controls("grüße\t你好 👋"), "grüße\t你好 👋");
     }
+}
+
+/// A line for people about events that the hub deleted before they were read.
+pub fn format_gap(gap: GapEvent) -> String {
+    let GapEvent { from, to } = gap;
+    paint_text(
+        BAD_STYLE,
+        &format!("some events after {from}, up to {to}, are gone: the hub no longer keeps them"),
+    )
 }

@@ -4,7 +4,7 @@ use crate::scripted::{Answer, ScriptedServer, header};
 use chorus_client::backoff::Backoff;
 use chorus_client::event_stream::EventStream;
 use chorus_client::{Error, HubClient};
-use chorus_wire::{cursor::Cursor, secret::Secret, sse};
+use chorus_wire::{cursor::Cursor, message::GapEvent, secret::Secret, sse};
 use std::time::Duration;
 
 fn client(hub: &ScriptedServer) -> HubClient {
@@ -40,6 +40,29 @@ async fn read_message_ids(stream: &mut EventStream, count: usize) -> Vec<u64> {
         }
     }
     ids
+}
+
+// the cursor moves past the gap, so that a new connection does not hear of it again.
+#[tokio::test]
+async fn a_gap_is_an_event_to_resume_from() {
+    let gap = "event: gap\nid: 9\ndata: {\"from\":4,\"to\":9}\n\n";
+    let first = format!("{}{gap}", connected());
+    let second = format!("{}{}", connected(), message(10));
+    let hub = ScriptedServer::start(vec![
+        Answer::events(&first, first.len()),
+        Answer::events(&second, second.len()).hanging(),
+    ])
+    .await;
+    let mut stream = client(&hub).open_stream("/agent/inbox", Some(Cursor::from_log_seq(4)));
+    let event = loop {
+        let event = stream.next().await.unwrap();
+        if event.name != "connected" {
+            break event;
+        }
+    };
+    assert_eq!(event.parse_gap(), Some(GapEvent { from: 4, to: 9 }));
+    assert_eq!(stream.last_cursor(), Some(Cursor::from_log_seq(9)));
+    assert_eq!(read_message_ids(&mut stream, 1).await, [10]);
 }
 
 // failure 19

@@ -1,7 +1,7 @@
 //! Reading an inbox without a stream, for clients that poll. Nothing is marked as delivered.
 
 use super::{Delivery, render};
-use crate::store::{LogSeq, log, messages};
+use crate::store::{LogSeq, log, messages, trimmed_streams};
 use crate::{Principal, Result};
 use chorus_wire::{Error, limits, sse};
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct InboxPage {
 pub struct InboxEvent {
     /// Its sequence; `since` with it returns what follows.
     pub id: u64,
-    /// `message`, `receipt`, `shown`, `channel`, `channel_invite`, `job`, `job_update` or `job_result`.
+    /// `message`, `receipt`, `shown`, `channel`, `channel_invite`, `job`, `job_update`, `job_result`, or `gap` before what retention has left.
     pub event: String,
     pub data: Box<RawValue>,
 }
@@ -42,10 +42,14 @@ pub async fn peek_inbox(
         .store()
         .read(async move |tx| {
             Ok(match after {
-                Some(after) => (
-                    log::list_subject_entries(tx, agent_id.into(), after, indexed, limit).await?,
-                    after,
-                ),
+                Some(after) => {
+                    let subject = agent_id.into();
+                    let page =
+                        log::list_subject_entries(tx, subject, after, indexed, limit).await?;
+                    // Read after the page: what was deleted in between counts as a gap, and is not hidden.
+                    let trimmed_seq = trimmed_streams::find_trimmed_seq(tx, subject).await?;
+                    (page, after.max(trimmed_seq))
+                }
                 None => {
                     // Read before the messages: an entry that is committed in between comes after it.
                     let last_seq = log::newest_seq(tx).await?;
@@ -67,13 +71,23 @@ pub async fn peek_inbox(
     let next = page
         .entries
         .last()
-        .map_or(start_seq, |entry| entry.seq)
+        .map_or(start_seq, |entry| match after {
+            Some(_) => entry.seq.max(start_seq),
+            None => entry.seq,
+        })
         .to_u64();
     let salt = delivery.store().trace_salt;
-    let events = page
+    let gap = after
+        .filter(|after| start_seq > *after)
+        .map(|after| render::render_gap(after.to_u64(), start_seq.to_u64()));
+    let entries = page
         .entries
         .iter()
-        .map(|entry| parse_event(&render::render_event(entry, salt, delivery.seal_key())))
+        .filter(|entry| after.is_none() || entry.seq > start_seq);
+    let events = gap
+        .into_iter()
+        .chain(entries.map(|entry| render::render_event(entry, salt, delivery.seal_key())))
+        .map(|event| parse_event(&event))
         .collect::<Result<_>>()?;
     Ok(InboxPage {
         events,

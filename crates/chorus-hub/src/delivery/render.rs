@@ -5,7 +5,7 @@ use crate::seal::SealKey;
 use crate::store::log::compute_trace_id;
 use crate::store::{DeliveryState, EntryKind, LogEntry, LogSeq};
 use bytes::Bytes;
-use chorus_wire::{cursor::Cursor, reply::ActivityRow, sse};
+use chorus_wire::{cursor::Cursor, message::GapEvent, reply::ActivityRow, sse};
 use serde_json::{Value, json};
 
 /// The event on a subject's stream.
@@ -68,6 +68,18 @@ const ACTIVITY_IDS_PER_ENTRY: u64 = 4;
 /// The log sequence up to which a reader of activity has read.
 pub(crate) fn seq_of_activity(activity_id: u64) -> LogSeq {
     LogSeq::from_client(activity_id / ACTIVITY_IDS_PER_ENTRY)
+}
+
+/// The last activity id that an entry of this sequence can have.
+pub(crate) fn last_activity_id(seq: LogSeq) -> u64 {
+    seq.to_u64() * ACTIVITY_IDS_PER_ENTRY + (ACTIVITY_IDS_PER_ENTRY - 1)
+}
+
+/// Tells a reader that events after the id `from`, up to the id `to`, have been deleted. A stream that breaks after it resumes
+/// from `to`.
+pub(crate) fn render_gap(from: u64, to: u64) -> Bytes {
+    let data = serde_json::to_string(&GapEvent { from, to }).unwrap_or_default();
+    sse::format_event("gap", Some(Cursor::from_log_seq(to)), &data)
 }
 
 /// The activity rows of an entry (lesson 10). A message is two rows, without its text.

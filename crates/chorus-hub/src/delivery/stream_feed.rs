@@ -6,7 +6,8 @@ use super::{Delivery, render};
 use crate::Result;
 use crate::limits;
 use crate::store::{
-    ChannelId, DeliveryState, EntryKind, LogEntry, LogSeq, MemberId, log,
+    ChannelId, DbConnection, DeliveryState, EntryKind, LogEntry, LogSeq, MemberId, SubjectId, log,
+    trimmed_streams,
 };
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
@@ -248,26 +249,17 @@ impl LogFeed {
         let topic = self.topic;
         let after = self.cursor;
         let indexed = self.delivery.store().indexed_seq();
-        let page = self
+        let (page, trimmed_seq) = self
             .delivery
             .store()
-            .read(async move |tx| {
-                Ok(match topic {
-                    StreamTopic::Subject(subject) | StreamTopic::Channel(subject) => {
-                        log::list_subject_entries(tx, subject, after, indexed, limits::REPLAY_PAGE)
-                            .await?
-                    }
-                    StreamTopic::Activity => {
-                        log::list_operator_entries(tx, after, limits::REPLAY_PAGE).await?
-                    }
-                })
-            })
+            .read(async move |tx| read_replay_page(tx, topic, after, indexed).await)
             .await?;
         let log::EntryPage {
             entries,
             is_complete: whole,
         } = page;
         self.catching_up = !whole;
+        let gap_event = self.pass_gap(trimmed_seq);
         if let Some(last) = entries.last() {
             self.cursor = last.seq;
         }
@@ -282,17 +274,44 @@ impl LogFeed {
                     .collect();
                 self.queue_overflowed &= self.catching_up;
                 let seal_key = self.delivery.seal_key();
-                Ok(entries
+                let events = entries
                     .iter()
-                    .map(|entry| render::render_event(entry, salt, seal_key))
-                    .collect())
+                    .map(|entry| render::render_event(entry, salt, seal_key));
+                Ok(gap_event.into_iter().chain(events).collect())
             }
             StreamTopic::Activity => {
                 let after = self.last_activity_id;
-                Ok(entries
+                let events = entries
                     .iter()
-                    .filter_map(|entry| render::render_activity_events(entry, salt, after))
-                    .collect())
+                    .filter_map(|entry| render::render_activity_events(entry, salt, after));
+                Ok(gap_event.into_iter().chain(events).collect())
+            }
+        }
+    }
+
+    /// Moves the cursor past what retention has deleted. The event tells the reader that it missed something.
+    fn pass_gap(&mut self, trimmed_seq: LogSeq) -> Option<Bytes> {
+        // Of activity, the reader may have rows of the entry after the cursor.
+        let last_row_seq = render::seq_of_activity(self.last_activity_id);
+        let read_seq = self.cursor.max(last_row_seq);
+        if trimmed_seq <= read_seq {
+            return None;
+        }
+        self.cursor = trimmed_seq;
+        match self.topic {
+            StreamTopic::Subject(_) | StreamTopic::Channel(_) => {
+                Some(render::render_gap(read_seq.to_u64(), trimmed_seq.to_u64()))
+            }
+            StreamTopic::Activity => {
+                let from = if read_seq > last_row_seq {
+                    render::last_activity_id(read_seq)
+                } else {
+                    self.last_activity_id
+                };
+                Some(render::render_gap(
+                    from,
+                    render::last_activity_id(trimmed_seq),
+                ))
             }
         }
     }
@@ -304,6 +323,35 @@ impl LogFeed {
         }
         let seqs = std::mem::take(&mut self.queued_seqs);
         self.delivery.store().mark_delivered(seqs);
+    }
+}
+
+/// A page of the log for a stream, and the last entry of the stream that retention has deleted.
+async fn read_replay_page(
+    tx: &DbConnection<'_>,
+    topic: StreamTopic,
+    after: LogSeq,
+    indexed: LogSeq,
+) -> Result<(log::EntryPage, LogSeq)> {
+    let limit = limits::REPLAY_PAGE;
+    loop {
+        let (page, subject, trimmed_seq) = match topic {
+            StreamTopic::Subject(subject) | StreamTopic::Channel(subject) => {
+                let trimmed_seq = trimmed_streams::find_trimmed_seq(tx, subject).await?;
+                let page = log::list_subject_entries(tx, subject, after, indexed, limit).await?;
+                (page, subject, trimmed_seq)
+            }
+            StreamTopic::Activity => {
+                let subject = SubjectId::HUB;
+                let trimmed_seq = trimmed_streams::find_trimmed_seq(tx, subject).await?;
+                let page = log::list_operator_entries(tx, after, limit).await?;
+                (page, subject, trimmed_seq)
+            }
+        };
+        // A retention step between the two reads would hide what it deleted.
+        if trimmed_streams::find_trimmed_seq(tx, subject).await? == trimmed_seq {
+            return Ok((page, trimmed_seq));
+        }
     }
 }
 

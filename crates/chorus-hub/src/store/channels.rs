@@ -488,8 +488,11 @@ pub(super) async fn trim_deleted_channels(
 ) -> Result<u64, DbError> {
     const MEMBERS: &str = "delete from channel_members where id in (
                                select id from channel_members where left_at < $1 order by left_at limit $2)";
+    const TRIMMED: &str = "delete from trimmed where subject in (
+                             select id from channels where deleted_at < $1 order by deleted_at limit $2)";
     const CHANNELS: &str = "delete from channels where id in (
                              select id from channels where deleted_at < $1 order by deleted_at limit $2)";
     let params = [SqlParam::Int(keep_since.0), SqlParam::Int(limit)];
+    tx.execute(TRIMMED, &params).await?;
     Ok(tx.execute(MEMBERS, &params).await? + tx.execute(CHANNELS, &params).await?)
 }

@@ -49,11 +49,12 @@ async fn delete_agent(tx: &DbConnection<'_>, agent: AgentId) -> Result<bool, DbE
     if tx.execute(SQL, &[SqlParam::id(agent)]).await? == 0 {
         return Ok(false);
     }
-    tx.execute(
+    for sql in [
         "delete from reputations where agent = $1",
-        &[SqlParam::id(agent)],
-    )
-    .await?;
+        "delete from trimmed where subject = $1",
+    ] {
+        tx.execute(sql, &[SqlParam::id(agent)]).await?;
+    }
     Ok(true)
 }
 

@@ -19,6 +19,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (13, include_str!("migrations/0013_quotas.sql")),
     (14, include_str!("migrations/0014_shown.sql")),
     (15, include_str!("migrations/0015_market.sql")),
+    (16, include_str!("migrations/0016_trimmed.sql")),
 ];
 
 /// Runs the missing migrations. The database of a newer hub is refused, because this hub would misread it.

@@ -60,6 +60,7 @@ mod stopped_database;
 mod sync_clock;
 #[cfg(test)]
 mod tests;
+pub(crate) mod trimmed_streams;
 mod write_group;
 mod write_request;
 mod write_txn;

@@ -3,7 +3,7 @@
 use super::{
     DbError, LogSeq, SqlParam, WriteTxn, channel_deliveries, channel_entries, channels,
     compact_ledger, connection_strings, departed_agents, log, messages, owner_usage,
-    participant_index,
+    participant_index, trimmed_streams,
 };
 use chorus_wire::{limits, time::UnixMicros};
 use std::time::Duration;
@@ -107,6 +107,7 @@ async fn trim_log(txn: &mut WriteTxn<'_>, keep_since: UnixMicros) -> Result<u64,
         txn.counter_deltas.stored -= columns.int()?;
         txn.counter_deltas.queued -= columns.int()?;
     }
+    trimmed_streams::record_trimmed_entries(&txn.tx, last_seq).await?;
     participant_index::delete_index_rows(&txn.tx, last_seq).await?;
     owner_usage::uncount_trimmed_entries(&txn.tx, last_seq).await?;
     channel_entries::delete_tool_calls(&txn.tx, last_seq).await?;

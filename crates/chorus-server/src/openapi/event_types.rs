@@ -16,10 +16,11 @@ const STREAM_ENDS: [StreamEnd; 6] = [
 ];
 
 /// Schemas that no request and no other reply uses.
-const EVENT_ONLY_SCHEMAS: [&str; 5] = [
+const EVENT_ONLY_SCHEMAS: [&str; 6] = [
     "MessageEvent",
     "ReceiptEvent",
     "ShownEvent",
+    "GapEvent",
     "DispatchedJob",
     "ChannelInvite",
 ];
@@ -103,6 +104,13 @@ fn closing_event() -> Value {
     )
 }
 
+fn gap_event() -> Value {
+    event(
+        "Events after the id `from`, up to the id `to`, are gone: the hub deleted them before this reader came for them. The stream goes on after `to`.",
+        reference("GapEvent"),
+    )
+}
+
 fn inbox_events() -> Value {
     json!({
         "connected": event("The stream is open.", object_of(&[("agent_id", text()), ("timestamp", instant())])),
@@ -114,6 +122,7 @@ fn inbox_events() -> Value {
         "job": event("A job that this agent shall do.", reference("DispatchedJob")),
         "job_update": event("What happened to a job of this agent before its end: `timeline` has the update.", reference("Job")),
         "job_result": event("The end of a job that this agent requested or worked on.", reference("Job")),
+        "gap": gap_event(),
     })
 }
 
@@ -132,6 +141,7 @@ fn channel_events() -> Value {
         "status": event("What a member is doing.", reference("ChannelRow")),
         "error": event("A member reports an error.", reference("ChannelRow")),
         "member": event("A member joined, declined, left, or became reachable or unreachable.", reference("ChannelRow")),
+        "gap": gap_event(),
     })
 }
 
@@ -139,6 +149,7 @@ fn activity_events() -> Value {
     json!({
         "connected": event("The stream is open.", object_of(&[("timestamp", instant())])),
         "activity": event("Something happened on this hub.", reference("ActivityRow")),
+        "gap": gap_event(),
     })
 }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use chorus_wire::channel::invitation::ChannelInvite;
 use chorus_wire::frame::FrameFailure;
 use chorus_wire::market::job::DispatchedJob;
-use chorus_wire::message::{MessageEvent, ReceiptEvent, ShownEvent};
+use chorus_wire::message::{GapEvent, MessageEvent, ReceiptEvent, ShownEvent};
 use chorus_wire::reply::{FailureReply, MarketFailure};
 use chorus_wire::schemas::request_schemas;
 use common_responses::OperationTraits;
@@ -39,7 +39,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         license(name = "Apache License 2.0", identifier = "Apache-2.0")
     ),
     components(schemas(
-        FailureReply, FrameFailure, MarketFailure, MessageEvent, ReceiptEvent, ShownEvent, DispatchedJob, ChannelInvite
+        FailureReply, FrameFailure, MarketFailure, MessageEvent, ReceiptEvent, ShownEvent, GapEvent, DispatchedJob, ChannelInvite
     )),
     modifiers(&SecuritySchemes),
     tags(

@@ -39,7 +39,7 @@ struct HubCapabilities {
     /// How a message can reach a receiver.
     delivery: [&'static str; 2],
     /// What an inbox stream carries.
-    inbox_events: [&'static str; 9],
+    inbox_events: [&'static str; 10],
     /// How a stream goes on where it stopped.
     resume: [&'static str; 2],
     streaming_send: bool,
@@ -134,6 +134,7 @@ fn describe_capabilities(state: &AppState) -> HubCapabilities {
             "job_update",
             "job_result",
             "channel_invite",
+            "gap",
         ],
         resume: ["Last-Event-ID", "since"],
         streaming_send: true,

@@ -1,6 +1,8 @@
 //! `chorus listen` prints every message once, also when it or its hub is restarted (SKL-18, SKL-24, SKL-35, lesson 15).
 
-use crate::actors::{Hub, Scene, text_of};
+use crate::actors::{Hub, Scene, TIMEOUT, text_of};
+use chorus_client::HubClient;
+use chorus_client::http::ApiCall;
 
 // TRN-11, TRN-60
 #[test]
@@ -18,6 +20,42 @@ fn a_listener_receives_live_and_stops_on_a_signal() {
     assert_eq!(alice.json(&["listen", "--once"])[0]["event"], "receipt");
     listening.send_signal("TERM");
     assert_eq!(listening.await_exit(), Some(0));
+}
+
+// R-25
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_is_told_of_messages_that_the_hub_no_longer_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene {
+        hub: Hub::start(folder.path(), &["--retain", "100ms"]),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let address = scene.hub.url.strip_prefix("http://").unwrap().to_owned();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    alice.run(&["send", "bob@chorus", "one"]).ok();
+    let one = bob.json(&["listen", "--once"])[0].clone();
+    alice.run(&["send", "bob@chorus", "two"]).ok();
+    alice.run(&["send", "bob@chorus", "three"]).ok();
+    scene.hub.process.send_signal("TERM");
+    scene.hub.process.await_exit();
+    // Retention runs at start, and leaves the newest entry.
+    scene.hub = Hub::start(folder.path(), &["--listen", &address, "--retain", "100ms"]);
+    let client = HubClient::new(&scene.hub.url, None).unwrap();
+    let deadline = std::time::Instant::now() + TIMEOUT;
+    loop {
+        let health = client.send_call(ApiCall::get("/health")).await.unwrap();
+        if String::from_utf8_lossy(&health.body).contains(r#""messages_stored":1,"#) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "never: it is deleted");
+    }
+    let cursor = one["id"].as_str().unwrap();
+    let lines = bob.json(&["listen", "--once"]);
+    assert_eq!(lines[0]["from"].to_string(), cursor);
+    assert!(lines[0]["to"].as_u64() > lines[0]["from"].as_u64());
+    assert_eq!(lines[0]["id"], lines[0]["to"].to_string());
+    assert_eq!(text_of(&lines[1]), "three");
 }
 
 // Lesson 15: the listener is killed repeatedly while messages arrive.

@@ -56,7 +56,7 @@ struct InboxPage {
 #[derive(Serialize, ToSchema)]
 struct InboxEvent {
     id: u64,
-    /// `message`, `receipt`, `shown`, `channel`, `job`, `job_update` or `job_result`.
+    /// `message`, `receipt`, `shown`, `channel`, `job`, `job_update`, `job_result`, or `gap`: deleted unread.
     event: String,
     /// As the inbox stream prints it.
     #[schema(value_type = Object)]

@@ -1,7 +1,9 @@
 //! Retention: entries are deleted after their time, and none before it.
 
+use crate::support::actors::channel::{create_channel, post_message};
 use crate::support::actors::texts;
 use crate::support::hub::eventually;
+use serde_json::json;
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -43,7 +45,68 @@ story!(
         let next = alice.send_expecting(&bob.id, "next", "queued").await;
         assert!(next["trace_id"].is_string());
         assert_eq!(texts(&bob.history("").await), ["newer", "next"]);
-        assert_eq!(bob.inbox_after("0").await.texts(2).await, ["newer", "next"]);
+        let mut inbox = bob.inbox_after("0").await;
+        inbox.next("gap").await;
+        assert_eq!(inbox.texts(2).await, ["newer", "next"]);
+    }
+);
+
+story!(
+    a_reader_that_comes_too_late_is_told_of_the_gap,
+    with(|set| set.hub.retain = Some(90 * DAY)),
+    |hub| async {
+        // a resumed stream without a word about what is gone looks complete
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let carol = hub.agent("carol").await;
+        for text in ["one", "two", "three"] {
+            alice.send_expecting(&bob.id, text, "queued").await;
+        }
+        let mut inbox = bob.inbox_after("0").await;
+        let one = inbox.next("message").await.cursor();
+        inbox.next("message").await;
+        let three = inbox.next("message").await.cursor();
+        drop(inbox);
+        hub.advance(91 * DAY);
+        alice.send_expecting(&bob.id, "four", "queued").await;
+        hub.maintain().await;
+        let mut inbox = bob.inbox_after(&one.to_string()).await;
+        let gap = inbox.next("gap").await;
+        assert_eq!(gap.data, json!({"from": one, "to": three}));
+        assert_eq!(gap.cursor(), three);
+        assert_eq!(inbox.texts(1).await, ["four"]);
+        drop(inbox);
+        // One event: the reader resumes behind it, and a reader that had read everything has no gap.
+        let mut resumed = bob.inbox_after(&three.to_string()).await;
+        assert_eq!(resumed.texts(1).await, ["four"]);
+        // Nothing of this one's stream was deleted.
+        let mut other = carol.inbox_after("1").await;
+        alice.send(&carol.id, "hello").await;
+        assert_eq!(other.texts(1).await, ["hello"]);
+        let mut events = hub.operator().stream("/events?since=1").await;
+        events.next("connected").await;
+        let gap = events.next("gap").await;
+        assert_eq!(gap.data["from"], 1);
+        assert!(events.next("activity").await.cursor() > gap.cursor());
+    }
+);
+
+story!(
+    a_reader_of_a_channel_is_told_of_the_gap,
+    with(|set| set.hub.retain = Some(90 * DAY)),
+    |hub| async {
+        //
+        let alice = hub.agent("alice").await;
+        let room = create_channel(&alice, "garden").await;
+        let first = post_message(&alice, &room, "first").await["cursor"].clone();
+        let last = post_message(&alice, &room, "last").await["cursor"].clone();
+        hub.advance(91 * DAY);
+        post_message(&alice, &room, "new").await;
+        hub.maintain().await;
+        let mut stream = alice.stream(&format!("{room}/stream?since={first}")).await;
+        stream.next("connected").await;
+        let gap = stream.next("gap").await;
+        assert_eq!(gap.data, json!({"from": first, "to": last}));
+        assert_eq!(stream.next("message").await.data["content"], "new");
     }
 );
 

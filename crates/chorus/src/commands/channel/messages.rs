@@ -64,6 +64,11 @@ pub async fn tail_channel(
         if event.name == "connected" {
             continue;
         }
+        if let Some(gap) = event.parse_gap() {
+            let line = serde_json::json!({ "type": "gap", "from": gap.from, "to": gap.to });
+            output::print_result(common.json, &line, || output::format_gap(gap));
+            continue;
+        }
         match serde_json::from_str::<ChannelRow>(&event.data) {
             // With --json the hub's own JSON is printed, so that fields unknown to this client are kept.
             Ok(_) if common.json => output::print_json(&event.data),

@@ -205,6 +205,10 @@ impl InboxListener<'_> {
                 }
                 Err(e) => not_understood(e),
             },
+            "gap" => {
+                print::print_gap(self.common, &event);
+                self.save_progress(event.cursor, None)?;
+            }
             "channel" => self.handle_delivery(&event).await?,
             "channel_invite" => {
                 channel::print_invite(self.common, &event);

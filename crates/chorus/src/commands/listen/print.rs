@@ -135,6 +135,15 @@ pub fn print_shown(common: &CommonArgs, cursor: Option<Cursor>, shown: &ShownEve
     });
 }
 
+/// Tells that the hub deleted events before this client came for them.
+pub fn print_gap(common: &CommonArgs, event: &StreamEvent) {
+    let Some(gap) = event.parse_gap() else {
+        return print_event(common, event);
+    };
+    let output = json!({ "event": "gap", "id": event.cursor.map(|c| c.to_string()), "from": gap.from, "to": gap.to });
+    output::print_result(common.json, &output, || output::format_gap(gap));
+}
+
 /// Prints an event of a kind that this client does not know.
 pub fn print_event(common: &CommonArgs, event: &StreamEvent) {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_else(|_| json!(event.data));

@@ -44,6 +44,13 @@ async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
                 store.save_progress(event.cursor, None)?;
                 hub_link.may_have_mail.store(true, Ordering::Release);
             }
+            "gap" => {
+                tracing::warn!(
+                    "the hub deleted events before they were read: {}",
+                    event.data
+                );
+                store.save_progress(event.cursor, None)?;
+            }
             _ => store.save_progress(event.cursor, None)?,
         }
     }
