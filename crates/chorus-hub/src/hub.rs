@@ -134,6 +134,7 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
     let store = Store::open(
         &options.data_dir,
         options.database_url.as_ref(),
+        options.accept_damage,
         options.clock.clone(),
         live_streams.clone(),
     )

@@ -37,6 +37,10 @@ pub const DELIVERED_MARKS_WAITING: usize = 100_000;
 /// Max messages that one write marks as delivered, because all other writes wait for it.
 pub const DELIVERED_MARKS_BATCH: usize = 512;
 
+/// Max time of the check of a database file at start: some gigabytes. What is not checked by then is named in the log, and the hub
+/// starts.
+pub const DATABASE_CHECK_TIME: Duration = Duration::from_secs(5);
+
 // Caches
 
 /// Max callers with a token bucket of their own; a bucket takes about 50 bytes. Beyond it, addresses share

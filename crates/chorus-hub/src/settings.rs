@@ -44,6 +44,8 @@ pub struct HubOptions {
     pub agent_turns: u32,
     /// Max bytes of the frames in all rings; beyond it the largest rings drop their oldest frames.
     pub frame_memory_bytes: usize,
+    /// Opens a database file although it is damaged.
+    pub accept_damage: bool,
     pub clock: Clock,
 }
 
@@ -68,6 +70,7 @@ impl HubOptions {
             seal_key_file: None,
             agent_turns: limits::AGENT_TURNS_DEFAULT,
             frame_memory_bytes: crate::limits::ALL_RINGS_BYTES,
+            accept_damage: false,
             clock: Clock::system(),
         }
     }

@@ -5,6 +5,15 @@
 pub enum StartError {
     #[error("another hub is running on {0}; stop it or choose another --data-dir")]
     Locked(String),
+    /// Files that SQLite would read in part, or wrong, without a word.
+    #[error(
+        "{file} is damaged: {what}. If the hub goes on, {loss}. Restore a backup, or go on without it: chorus serve --accept-damage"
+    )]
+    Damaged {
+        file: String,
+        what: String,
+        loss: String,
+    },
     #[error("{what}: {cause}")]
     Store { what: String, cause: String },
     #[error("the bus: {0}")]

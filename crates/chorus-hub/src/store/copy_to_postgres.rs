@@ -28,6 +28,7 @@ pub(crate) async fn copy_to_postgres(
     }
     // A running hub would keep writing to the old database.
     let _lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
+    super::stopped_database::refuse_damage(&file)?;
     let from = sqlite::open_writer(&file).map_err(start_error)?;
     let now = Clock::system().now().0;
     migrations::run_migrations(&DbConnection::Sqlite(&from), now)

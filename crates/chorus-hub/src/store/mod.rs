@@ -22,6 +22,7 @@ mod delivered_marks;
 mod departed_agents;
 mod disk_reserve;
 mod entry_publisher;
+mod file_damage;
 mod file_upkeep;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
@@ -61,6 +62,7 @@ mod sync_clock;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trimmed_streams;
+mod wal_check;
 mod write_group;
 mod write_request;
 mod write_txn;
@@ -89,7 +91,7 @@ pub(crate) use write_txn::{HubSettings, WriteTxn};
 
 use crate::start_error::StartError;
 use crate::{Clock, Result};
-use chorus_wire::{Error, secret::Secret};
+use chorus_wire::{Error, secret::Secret, time::UnixMicros};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -121,6 +123,7 @@ impl Store {
     pub async fn open(
         data_dir: &Path,
         database: Option<&Secret>,
+        accept_damage: bool,
         clock: Clock,
         publisher: Arc<dyn EntryPublisher>,
     ) -> std::result::Result<Self, StartError> {
@@ -136,8 +139,14 @@ impl Store {
                 cause: e.to_string(),
             }
         };
+        let lost_entries = match &database_url {
+            DatabaseUrl::Sqlite(file) => {
+                check_files(file.clone(), accept_damage, clock.now()).await?
+            }
+            DatabaseUrl::Postgres(_) => false,
+        };
         let (writer, trace_salt) =
-            writer::start_writer(database_url.clone(), clock, publisher.clone())
+            writer::start_writer(database_url.clone(), lost_entries, clock, publisher.clone())
                 .await
                 .map_err(start_error("the database could not be opened"))?;
         let read_pool = read_pool::ReadPool::new(database_url)
@@ -237,6 +246,23 @@ impl Store {
                 .take(),
         );
     }
+}
+
+/// Checks the files of a database, which may read all of them, off the threads of requests. True when damage was accepted.
+async fn check_files(
+    file: PathBuf,
+    accept_damage: bool,
+    now: UnixMicros,
+) -> std::result::Result<bool, StartError> {
+    let checking = tokio::task::spawn_blocking(move || {
+        file_damage::check_database_files(&file, accept_damage, now)
+    });
+    checking.await.unwrap_or_else(|error| {
+        Err(StartError::Store {
+            what: "the database could not be checked".into(),
+            cause: error.to_string(),
+        })
+    })
 }
 
 impl From<DbError> for Error {

@@ -70,6 +70,52 @@ pub(super) fn truncate_wal(connection: &Connection) -> Result<(), DbError> {
         .map_err(classify_error)
 }
 
+/// What a check of the tables found.
+pub(super) enum TableCheck {
+    Sound,
+    Damaged(String),
+    /// The check was interrupted; these tables were not checked to their end.
+    OutOfTime(Vec<String>),
+}
+
+/// Checks the structure of every table and its indexes, the smallest ones first.
+pub(super) fn check_tables(connection: &Connection) -> Result<TableCheck, DbError> {
+    const TABLES: &str =
+        "select name from sqlite_master where type = 'table' and name not like 'sqlite_%'
+                          order by name in ('log', 'parts'), name";
+    let checked = (|| {
+        let mut statement = connection.prepare(TABLES)?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        let tables = names.collect::<Result<Vec<String>, _>>()?;
+        for (number, table) in tables.iter().enumerate() {
+            let check = format!("pragma quick_check('{table}')");
+            let verdict = connection.query_row(&check, [], |row| row.get::<_, String>(0));
+            match verdict {
+                Ok(verdict) if verdict == "ok" => {}
+                Ok(verdict) => {
+                    // The first line is a heading, and one fault is enough to know.
+                    let fault = verdict.lines().find(|line| !line.starts_with("***"));
+                    let fault = fault.unwrap_or(&verdict);
+                    return Ok(TableCheck::Damaged(format!("table {table}: {fault}")));
+                }
+                Err(error)
+                    if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
+                {
+                    return Ok(TableCheck::OutOfTime(tables[number..].to_vec()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(TableCheck::Sound)
+    })();
+    match checked {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            Ok(TableCheck::Damaged(error.to_string()))
+        }
+        checked => checked.map_err(classify_error),
+    }
+}
+
 pub(super) fn execute(
     connection: &Connection,
     sql: &str,

@@ -3,17 +3,19 @@
 
 use super::sql_value::DbError;
 use super::{
-    DATABASE_FILE, DbConnection, counters, data_dir_lock, migrations, postgres, seal_record, sqlite,
+    DATABASE_FILE, DbConnection, counters, data_dir_lock, file_damage, migrations, postgres,
+    seal_record, sqlite,
 };
 use crate::clock::Clock;
 use crate::start_error::StartError;
 use chorus_wire::secret::Secret;
 use std::path::Path;
 
-/// Skips a billion sequences: more than a hub writes between two backups, and a thousandth of all sequences.
+/// Skips a billion sequences: more than a hub writes between two backups, and a thousandth of all sequences. It reads the newest
+/// entry only, because pages of a damaged log may be unreadable.
 const SKIP_SEQUENCES: &str = "insert into log (seq, subject, kind, actor, at, body)
-                    select max(seq) + 1000000000, 0, 'activity', 0, max(at), '{\"type\":\"restored\",\"data\":{}}'
-                    from log having count(*) > 0";
+                    select seq + 1000000000, 0, 'activity', 0, at, '{\"type\":\"restored\",\"data\":{}}'
+                    from log order by seq desc limit 1";
 
 /// Advances the sequence of a stopped hub's database.
 pub(crate) async fn advance_after_restore(
@@ -66,15 +68,26 @@ async fn change_stopped_database(
         ))));
     }
     let _lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
+    refuse_damage(&file)?;
     let connection = sqlite::open_writer(&file).map_err(start_error)?;
     change(&DbConnection::Sqlite(&connection))
         .await
         .map_err(start_error)
 }
 
-/// Advances a copy that `chorus admin backup` made, at its first start. True when it was one.
-pub(super) async fn advance_marked_copy(tx: &DbConnection<'_>) -> Result<bool, DbError> {
-    if counters::read_setting(tx, counters::BACKUP_COPY).await? != Some(1) {
+/// Refuses to open a database which that alone would rob of its write-ahead log.
+pub(super) fn refuse_damage(file: &Path) -> Result<(), StartError> {
+    file_damage::find_file_damage(file)?.map_or(Ok(()), |damage| Err(damage.into()))
+}
+
+/// Advances a log that is shorter than what clients have seen: that of a copy which `chorus admin backup` made, at its first start,
+/// or one that lost entries. True when it was one.
+pub(super) async fn advance_shortened_log(
+    tx: &DbConnection<'_>,
+    lost_entries: bool,
+) -> Result<bool, DbError> {
+    let is_copy = counters::read_setting(tx, counters::BACKUP_COPY).await? == Some(1);
+    if !is_copy && !lost_entries {
         return Ok(false);
     }
     tx.execute(SKIP_SEQUENCES, &[]).await?;

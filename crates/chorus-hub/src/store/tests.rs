@@ -45,7 +45,7 @@ async fn open_store(
     clock: &Clock,
 ) -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), None, clock.clone(), publisher.clone())
+    let store = Store::open(dir.path(), None, false, clock.clone(), publisher.clone())
         .await
         .unwrap();
     (store, dir)
@@ -225,7 +225,7 @@ async fn the_database_and_its_backup_are_readable_by_their_owner_only() {
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");
     let backup_dir = parent.path().join("copy");
-    let store = Store::open(&data_dir, None, stopped_clock(), publisher)
+    let store = Store::open(&data_dir, None, false, stopped_clock(), publisher)
         .await
         .unwrap();
     store.append_entry(new_message("{}")).await.unwrap();

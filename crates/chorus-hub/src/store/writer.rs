@@ -84,6 +84,7 @@ impl WriterHandle {
 /// Starts the writer thread, which opens and migrates the database. Returns when it is open.
 pub(super) async fn start_writer(
     database_url: DatabaseUrl,
+    lost_entries: bool,
     clock: Clock,
     publisher: Arc<dyn EntryPublisher>,
 ) -> std::result::Result<(WriterHandle, u32), DbError> {
@@ -105,7 +106,8 @@ pub(super) async fn start_writer(
             Err(error) => return drop(opened.send(Err(DbError::Unavailable(error.to_string())))),
         };
         runtime.block_on(async move {
-            match open_database(&database_url, &clock, publisher.cluster_peers().is_none()).await {
+            let exclusive = publisher.cluster_peers().is_none();
+            match open_database(&database_url, lost_entries, &clock, exclusive).await {
                 Ok((connection, head, salt)) => {
                     indexed_seq.store(head.indexed_seq.0, Ordering::Release);
                     let file_upkeep = match &database_url {
@@ -155,6 +157,7 @@ pub(super) async fn start_writer(
 
 async fn open_database(
     database_url: &DatabaseUrl,
+    lost_entries: bool,
     clock: &Clock,
     exclusive: bool,
 ) -> std::result::Result<(WriterConnection, LogHead, u32), DbError> {
@@ -162,10 +165,8 @@ async fn open_database(
     let tx = connection.ensure_connected().await?;
     sync_clock(clock, &tx).await?;
     migrations::run_migrations(&tx, clock.now().0).await?;
-    if super::stopped_database::advance_marked_copy(&tx).await? {
-        tracing::info!(
-            "the database is a restored backup: new ids continue after all that clients may have seen"
-        );
+    if super::stopped_database::advance_shortened_log(&tx, lost_entries).await? {
+        tracing::info!("new ids continue after all that clients may have seen");
     }
     let salt = super::counters::load_trace_salt(&tx).await?;
     let head = log::read_head(&tx).await?;

@@ -16,6 +16,7 @@ mod contact;
 mod copy;
 mod crash;
 mod crash_market;
+mod damaged_files;
 mod data_faults;
 mod demo;
 mod deploy;

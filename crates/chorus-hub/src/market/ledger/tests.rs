@@ -347,7 +347,7 @@ proptest! {
         runtime.block_on(async {
             let dir = tempfile::tempdir().unwrap();
             let clock = Clock::manual_at(UnixMicros(1_774_000_000_000_000));
-            let store = Store::open(dir.path(), None, clock.clone(), Arc::new(NoStreams)).await.unwrap();
+            let store = Store::open(dir.path(), None, false, clock.clone(), Arc::new(NoStreams)).await.unwrap();
             let mut model = Model::default();
             for step in steps {
                 if let Step::Trim { days } = step {

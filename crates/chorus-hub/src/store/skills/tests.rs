@@ -40,9 +40,15 @@ fn offering(agent: i64) -> OfferingAgent {
 
 async fn open_store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), None, Clock::system(), Arc::new(NullPublisher))
-        .await
-        .unwrap();
+    let store = Store::open(
+        dir.path(),
+        None,
+        false,
+        Clock::system(),
+        Arc::new(NullPublisher),
+    )
+    .await
+    .unwrap();
     (store, dir)
 }
 

@@ -17,6 +17,10 @@ pub struct Args {
     /// The configuration file; default: chorus.toml in the working directory, if it exists
     #[arg(long, value_name = "FILE", env = "CHORUS_CONFIG")]
     config: Option<PathBuf>,
+    /// Start although files of the database are damaged, and lose what cannot be read. Only here and not in the configuration
+    /// file, so that the next start is careful again
+    #[arg(long)]
+    accept_damage: bool,
     #[command(flatten)]
     options: ServeOptions,
 }
@@ -27,6 +31,7 @@ pub async fn run(args: Args) -> Result<(), Fail> {
         .with_fallback(ServeOptions::from_file(args.config.as_deref())?);
     let _log_writer = init_logging(&options)?;
     let mut settings = options.into_settings()?;
+    settings.hub.accept_damage = args.accept_damage;
     let mut stop = StopSignal::watch()?;
     if let Some(files) = raise_file_limit() {
         // Keep some for the database, webhooks and other files of the hub.
