@@ -180,6 +180,7 @@ function openChannel(root, id) {
           member.status && h('bdi.chip.wait', {}, member.status),
           member.membership === 'invited' && h('span.chip', {}, t('channel.pending')),
           member.unreachable && h('span.chip.bad', {}, t('channel.unreachable')),
+          member.refusal && h('bdi.chip.bad', {}, t('channel.refused', { reason: member.refusal.reason })),
         ),
       ),
     );
@@ -301,7 +302,24 @@ function renderEvent(event, results, callKeys, openCalls) {
         timeNode,
       );
     case 'member':
-      return h('p.aside', {}, renderName(event.name ?? event.sender), ' ', t(`member.${event.change}`), ' ', timeNode);
+      return h(
+        'p.aside',
+        {},
+        renderName(event.name ?? event.sender),
+        ' ',
+        t(`member.${event.change}`),
+        event.message && [': ', h('bdi', {}, event.message)],
+        ' ',
+        timeNode,
+      );
+    case 'artifact':
+    case 'file': {
+      const text =
+        event.type === 'file'
+          ? t('channel.put', { name: event.name })
+          : t('channel.wrote', { name: event.name, n: event.version });
+      return h('p.aside', {}, renderName(event.sender), ' ', h('bdi', {}, text), ' ', timeNode);
+    }
     default:
       return undefined;
   }

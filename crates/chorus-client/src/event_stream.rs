@@ -199,9 +199,10 @@ impl EventStream {
     }
 
     async fn send_request(&self) -> Result<reqwest::Response> {
+        let path = self.client.translate_path(&self.path).await;
         let mut request = self
             .client
-            .build_request(Method::GET, &self.path)
+            .build_request(Method::GET, &path)
             .header(header::ACCEPT, "text/event-stream");
         if let Some(since) = self.last_cursor {
             request = request.header("Last-Event-ID", since.to_string());

@@ -1,10 +1,11 @@
 //! HTTP calls to a hub: authentication, timeouts, limited response size, retries and errors.
 
-use crate::{Error, ErrorResponse, Result, backoff::Backoff, hub_paths::HubPaths, limits};
+use crate::hub_paths::HubPaths;
+use crate::{Error, ErrorResponse, Result, backoff::Backoff, limits, route_templates};
 use chorus_wire::{reply::ReplyMetadata, secret::Secret};
 use reqwest::{Method, header};
 use serde::{Deserialize, de::DeserializeOwned};
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
 
 /// A client of one hub with one key. Cheap to clone.
@@ -92,6 +93,20 @@ impl HubClient {
     /// A client of a peer's receive endpoint, with the URL exactly as given.
     pub(crate) fn for_endpoint(url: &str) -> Result<Self> {
         let parsed = parse_plain_url(url)?;
+        Self::with_endpoint_url(&parsed)
+    }
+
+    /// A client of a callback, which is opaque: it may have user information, which HTTP sends as a header (CHN-15).
+    pub(crate) fn for_callback(url: &str) -> Result<Self> {
+        let parsed = url::Url::parse(url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let parsed =
+            parsed.ok_or_else(|| Error::Input("a callback is an http or https URL".into()))?;
+        Self::with_endpoint_url(&parsed)
+    }
+
+    fn with_endpoint_url(parsed: &url::Url) -> Result<Self> {
         Self::with_base_url(
             parsed.as_str().to_owned(),
             parsed.origin().ascii_serialization(),
@@ -128,7 +143,7 @@ impl HubClient {
     pub async fn fetch_paths(&self) -> Result<&HubPaths> {
         let found = self.paths.get_or_try_init(|| async {
             match self
-                .send_call(ApiCall::get("/.well-known/chorus.json"))
+                .send_exact(ApiCall::get("/.well-known/chorus.json"))
                 .await
             {
                 Ok(answer) if answer.status == 200 => Ok(HubPaths::parse_document(&answer.body)),
@@ -144,6 +159,18 @@ impl HubClient {
         self.fetch_paths().await.cloned().unwrap_or_default()
     }
 
+    /// The path of a call as the hub announces it (TRN-51).
+    pub(crate) async fn translate_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        if !route_templates::is_known_route(path) {
+            return Cow::Borrowed(path);
+        }
+        self.fetch_paths_or_default()
+            .await
+            .announced
+            .translate_path(path)
+            .map_or(Cow::Borrowed(path), Cow::Owned)
+    }
+
     /// Builds a request with the key and without a timeout on its body.
     pub(crate) fn build_request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self
@@ -156,7 +183,15 @@ impl HubClient {
     }
 
     /// Sends one call and returns the answer with any status; only a broken connection or a too long answer is an error.
-    pub async fn send_call(&self, call: ApiCall) -> Result<HttpAnswer> {
+    pub async fn send_call(&self, mut call: ApiCall) -> Result<HttpAnswer> {
+        if let Cow::Owned(announced) = self.translate_path(&call.path).await {
+            call.path = announced;
+        }
+        self.send_exact(call).await
+    }
+
+    /// The same with the path as it is.
+    async fn send_exact(&self, call: ApiCall) -> Result<HttpAnswer> {
         let mut request = self.build_request(call.method, &call.path);
         if call.headers.iter().all(|(name, _)| *name != "Accept") {
             request = request.header(header::ACCEPT, "application/json");
@@ -191,6 +226,15 @@ impl HubClient {
     /// Sends one call and returns the `data` of its answer.
     pub async fn fetch_data<T: DeserializeOwned>(&self, call: ApiCall) -> Result<T> {
         Ok(self.send_call(call).await?.into_data::<T>()?.0)
+    }
+
+    /// Sends an idempotent call whose answer is not JSON, and returns the octets.
+    pub(crate) async fn fetch_bytes(&self, call: ApiCall) -> Result<Vec<u8>> {
+        let call = ApiCall {
+            headers: vec![("Accept", "*/*".into())],
+            ..call
+        };
+        Ok(self.send_with_retry(call).await?.body)
     }
 
     /// Sends an idempotent call; retries connection errors and transient refusals, up to [`limits::MAX_ATTEMPTS`].

@@ -1,5 +1,6 @@
 //! The paths of a hub's routes: from its discovery document, or the specified defaults without one (TRN-51).
 
+use crate::route_templates::AnnouncedRoutes;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -26,6 +27,8 @@ pub struct HubPaths {
     pub handles: String,
     pub orgs: String,
     pub mcp: String,
+    /// Announced paths of all other routes.
+    pub announced: AnnouncedRoutes,
     /// The hub's own public URL.
     pub public_url: Option<String>,
     /// The host that completes short names.
@@ -76,6 +79,7 @@ impl HubPaths {
             orgs: path("orgs", "/orgs"),
             // Document 001's `mcp` describes the tools; `tools` is the endpoint that runs them.
             mcp: path("tools", "/mcp"),
+            announced: AnnouncedRoutes::parse_endpoints(&document.endpoints),
             public_url: document.public_url,
             host_name: document.host_name,
         }

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod market;
 pub mod mcp;
 pub mod ops;
+mod route_templates;
 mod wait;
 
 pub use error::{Error, ErrorResponse};

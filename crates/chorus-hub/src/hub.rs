@@ -1,6 +1,6 @@
 //! The composition root: builds the layers of a hub, registers their handlers, and starts the background work.
 
-use crate::channel::member_delivery::ChannelDeliveryHandler;
+use crate::channel::delivery_attempt::ChannelDeliveryHandler;
 use crate::cluster::{Cluster, SharedSettings};
 use crate::context::{ContextParts, HubContext};
 use crate::delivery::outbox::OutboxHandlers;

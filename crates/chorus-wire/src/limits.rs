@@ -308,6 +308,19 @@ pub const CALLBACK_STREAMS: usize = 1_024;
 /// Max open callback streams of one member: one for each delivery that it works on, so that no member uses
 /// up [`CALLBACK_STREAMS`]. Another one is `ERR_TOO_MANY_STREAMS`.
 pub const CALLBACK_STREAMS_PER_MEMBER: usize = 16;
+/// How long a receiver treats a frame without `ttl_ms` as news (FRM-11). Longer than a hub keeps frames, so
+/// that a replay shows everything, and short enough that a frame of yesterday is not taken for one of today.
+pub const FRAME_DEFAULT_HORIZON: Duration = Duration::from_secs(3600);
+/// Max characters of a callback. A URL that authenticates by itself carries a signature or a token with
+/// claims; 8 KiB is what web servers take as a request line (CHN-15).
+pub const CALLBACK_CHARS: usize = 8 * 1024;
+/// Max octets of the `webhook-id` that travels with a delivery: with the other two headers and the origin
+/// the event stays within what clients buffer (CHN-34).
+pub const WEBHOOK_ID_OCTETS: usize = 128;
+/// Max octets of a `webhook-timestamp`: a number of seconds.
+pub const WEBHOOK_TIMESTAMP_OCTETS: usize = 20;
+/// Max octets of a `webhook-signature`: a service that rotates its secret sends several.
+pub const WEBHOOK_SIGNATURE_OCTETS: usize = 256;
 /// Max missed messages in the `backlog` of a delivery. Older ones are in the history.
 pub const BACKLOG_MESSAGES: usize = 50;
 /// Max bytes of all messages of a delivery: with the rest of its body it stays under [`DELIVERY_CHARS`], so

@@ -2,8 +2,11 @@
 
 use crate::agent_card::AgentCard;
 use crate::agent_key::{KeyRotation, NewAgentKey};
+use crate::channel::artifact::{ArtifactPatch, NewArtifact};
 use crate::channel::callback_event::{CALLBACK_EVENT, CALLBACK_EVENTS, callback_event_schema};
-use crate::channel::channels::{ChannelChange, ChannelPost, MemberInvitation, NewChannel};
+use crate::channel::channels::{
+    ChannelChange, ChannelPost, MemberInvitation, MemberPatch, NewChannel,
+};
 use crate::channel::delivery::DeliveryBody;
 use crate::contact::SettingsChange;
 use crate::contract::{ObjectShape, SchemaRefs, WireObject, list_nested_shapes, object_schema};
@@ -39,6 +42,9 @@ const PUBLISHED: &[&ObjectShape] = &[
     ChannelChange::SHAPE,
     MemberInvitation::SHAPE,
     ChannelPost::SHAPE,
+    MemberPatch::SHAPE,
+    NewArtifact::SHAPE,
+    ArtifactPatch::SHAPE,
     SettingsChange::SHAPE,
     DeliveryBody::SHAPE,
     SkillOffer::SHAPE,

@@ -16,7 +16,7 @@ pub struct CallbackClient(HubClient);
 impl CallbackClient {
     /// Uses the URL as it was delivered: nothing is added to it, and no key is sent (CHN-15).
     pub fn from_url(url: &Secret) -> Result<Self> {
-        HubClient::for_endpoint(url.expose()).map(Self)
+        HubClient::for_callback(url.expose()).map(Self)
     }
 
     /// Sets the backoff between attempts.

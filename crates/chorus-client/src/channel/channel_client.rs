@@ -3,7 +3,7 @@
 use crate::event_stream::EventStream;
 use crate::http::{ApiCall, encode_segment};
 use crate::{HubClient, Result, limits};
-use chorus_wire::channel::artifact::{ArtifactText, ChannelContents};
+use chorus_wire::channel::artifact::{Artifact, ArtifactText, ChannelContents};
 use chorus_wire::channel::channels::{
     Channel, ChannelDeleted, ChannelMember, ChannelMemberRemoved,
 };
@@ -11,6 +11,7 @@ use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::channel::persistent_callback::PersistentCallback;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::secret::Secret;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 const PATH: &str = "/channels";
@@ -179,13 +180,31 @@ impl ChannelClient {
             .await
     }
 
+    /// Changes which messages are delivered to a member: `all` or `mentions`.
+    pub async fn set_delivery_mode(&self, name: &str, deliver: &str) -> Result<ChannelMember> {
+        let path = format!("{}/members/{}", self.path, encode_segment(name));
+        let body = print_fields(&[("deliver", Some(deliver))]);
+        Ok(self
+            .client
+            .send_with_retry(ApiCall::patch(path, body))
+            .await?
+            .into_data()?
+            .0)
+    }
+
     /// Posts a message. Retries use one idempotency key, so the message is posted once.
     pub async fn post_message(&self, content: &str) -> Result<ChannelRow> {
+        self.post_parts(content, None).await
+    }
+
+    /// The same with structured content beside the text.
+    pub async fn post_parts(&self, content: &str, parts: Option<&RawValue>) -> Result<ChannelRow> {
         let key = format!("{:032x}", rand::random::<u128>());
-        let call = ApiCall::post(
-            format!("{}/messages", self.path),
-            print_fields(&[("content", Some(content))]),
-        );
+        let mut body = json!({ "content": content });
+        if let Some(parts) = parts {
+            body["parts"] = json!(parts);
+        }
+        let call = ApiCall::post(format!("{}/messages", self.path), body.to_string());
         Ok(self
             .client
             .send_with_retry(ApiCall {
@@ -238,6 +257,47 @@ impl ChannelClient {
             .await?
             .into_data()?
             .0)
+    }
+
+    /// Creates an artifact. A slug that is taken is refused.
+    pub async fn create_artifact(
+        &self,
+        slug: &str,
+        title: Option<&str>,
+        content: &str,
+    ) -> Result<Artifact> {
+        let body = print_fields(&[
+            ("slug", Some(slug)),
+            ("title", title),
+            ("content", Some(content)),
+        ]);
+        self.client
+            .fetch_data(ApiCall::post(format!("{}/artifacts", self.path), body))
+            .await
+    }
+
+    /// Replaces the text of an artifact, if `version` is still the newest.
+    pub async fn edit_artifact(
+        &self,
+        slug: &str,
+        version: u64,
+        title: Option<&str>,
+        content: &str,
+    ) -> Result<Artifact> {
+        let mut body = json!({"version": version, "content": content});
+        if let Some(title) = title {
+            body["title"] = json!(title);
+        }
+        let path = format!("{}/artifacts/{}", self.path, encode_segment(slug));
+        self.client
+            .fetch_data(ApiCall::patch(path, body.to_string()))
+            .await
+    }
+
+    /// The bytes of a file.
+    pub async fn fetch_file(&self, name: &str) -> Result<Vec<u8>> {
+        let path = format!("{}/files/{}", self.path, encode_segment(name));
+        self.client.fetch_bytes(ApiCall::get(path)).await
     }
 
     /// Streams the history after `since`, or from now on without it; it resumes by itself.

@@ -39,6 +39,9 @@ pub struct SavedCallback {
     pub message: String,
     pub sender: String,
     pub callback: Secret,
+    /// The name of the service, which tells two services of one origin apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub service: Option<String>,
 }
 
 /// Where a callback leads: the origin of its URL. A service may deliver under any channel id, so an id alone does not say
@@ -87,18 +90,23 @@ impl SavedCallback {
             .map_err(|e| Error::file_error(&path, format!("{e}; remove it to start afresh")))
     }
 
-    /// Saves the callback of a delivery. It replaces the previous one of the same channel and origin, never one of another
-    /// origin.
+    /// Saves the callback of a delivery. It replaces the previous one of the same channel, origin and service, never one of
+    /// another.
     pub fn save_callback(files: &IdentityFiles, delivery: &ChannelDelivery) -> Result<()> {
         let mut callbacks = Self::read_all(files)?;
         let origin = callback_origin(&delivery.callback, &delivery.channel.id);
-        callbacks.retain(|saved| saved.channel != delivery.channel.id || saved.origin() != origin);
+        callbacks.retain(|saved| {
+            saved.channel != delivery.channel.id
+                || saved.origin() != origin
+                || saved.service != delivery.channel.service
+        });
         callbacks.push(Self {
             channel: delivery.channel.id.clone(),
             name: delivery.channel.name.clone(),
             message: delivery.message.id.clone(),
             sender: delivery.message.sender.clone(),
             callback: delivery.callback.clone(),
+            service: delivery.channel.service.clone(),
         });
         let excess = callbacks.len().saturating_sub(limits::MAX_SAVED_CALLBACKS);
         callbacks.drain(..excess);

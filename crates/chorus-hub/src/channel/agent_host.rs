@@ -11,8 +11,10 @@ use crate::store::{
 };
 use crate::{Principal, Result, random};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
-use chorus_wire::channel::delivery::ChannelDelivery;
-use chorus_wire::{Error, ErrorCode, secret::Secret};
+use chorus_wire::channel::delivery::{
+    ChannelDelivery, HUB_FIELDS, HUB_FIELDS_START, WebhookHeaders,
+};
+use chorus_wire::{Error, ErrorCode, limits, secret::Secret};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -109,6 +111,7 @@ impl HostedInbox {
         hub: &HubContext,
         delivery: &ChannelDelivery,
         body: &str,
+        webhook_headers: Option<WebhookHeaders>,
     ) -> Result<()> {
         if let Some(owner) = self.owner {
             hub.identity()
@@ -117,7 +120,7 @@ impl HostedInbox {
         }
         let secret_hash = self.secret_hash;
         let delivery_hash = hash_delivery_ids(delivery);
-        let body = mark_origin(delivery, join_lines(body))?;
+        let body = add_hub_fields(delivery, body, webhook_headers)?;
         let body = Arc::<str>::from(seal_credentials(hub.seal_key(), &body)?);
         let channel_id = delivery.channel.id.clone();
         let callback = delivery.callback.clone();
@@ -165,15 +168,21 @@ impl HostedInbox {
     }
 }
 
-/// The hash by which a repeated delivery is recognised. The length prefix keeps `a`+`bc` and
-/// `ab`+`c` apart.
+/// The hash by which a repeated delivery is recognised. Two services may use the same ids, so the service and the origin of
+/// the callback are part of it (R-90). The length prefixes keep `a`+`bc` and `ab`+`c` apart.
 fn hash_delivery_ids(delivery: &ChannelDelivery) -> [u8; 32] {
-    let channel = &delivery.channel.id;
-    let message = &delivery.message.id;
+    let origin = delivery.service_origin().unwrap_or_default();
+    let service = delivery.channel.service.as_deref().unwrap_or_default();
     let mut hasher = Sha256::new();
-    hasher.update((channel.len() as u64).to_be_bytes());
-    hasher.update(channel.as_bytes());
-    hasher.update(message.as_bytes());
+    for part in [
+        &*origin,
+        service,
+        &delivery.channel.id,
+        &delivery.message.id,
+    ] {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
     hasher.finalize().into()
 }
 
@@ -202,17 +211,39 @@ async fn is_own_delivery(
     Ok(connection.is_some_and(|url| hash_last_segment(&url) == *secret_hash))
 }
 
-/// Appends `origin` to the body. A service cannot set it: its own field of that name is removed.
-fn mark_origin(delivery: &ChannelDelivery, body: String) -> Result<String> {
-    let origin = serde_json::to_string(&delivery.service_origin()).map_err(Error::internal)?;
+/// Appends the fields that the hub writes: `origin`, and for a signed delivery what its signature needs (CHN-34). A service
+/// cannot set them: its own fields of these names are removed.
+fn add_hub_fields(
+    delivery: &ChannelDelivery,
+    body: &str,
+    webhook_headers: Option<WebhookHeaders>,
+) -> Result<String> {
+    let single_line = join_lines(body);
     let mut fields: BTreeMap<String, &RawValue> =
-        serde_json::from_str(&body).map_err(Error::internal)?;
-    let body = match fields.remove("origin") {
-        None => body,
-        Some(_) => serde_json::to_string(&fields).map_err(Error::internal)?,
+        serde_json::from_str(&single_line).map_err(Error::internal)?;
+    let field_count = fields.len();
+    fields.retain(|name, _| !HUB_FIELDS.contains(&name.as_str()));
+    let kept = if fields.len() == field_count {
+        single_line
+    } else {
+        serde_json::to_string(&fields).map_err(Error::internal)?
     };
-    let open = body.strip_suffix('}').unwrap_or(&body);
-    Ok(format!(r#"{open},"origin":{origin}}}"#))
+    let open = kept.strip_suffix('}').unwrap_or(&kept);
+    let origin = serde_json::to_string(&delivery.service_origin()).map_err(Error::internal)?;
+    let mut marked = format!("{open}{HUB_FIELDS_START}{origin}");
+    if let Some(headers) = webhook_headers {
+        let headers = serde_json::to_string(&headers).map_err(Error::internal)?;
+        marked.push_str(&format!(r#","webhook_headers":{headers}"#));
+        if kept != body {
+            // Only if the event still fits what clients buffer. Without it the signature cannot be checked.
+            let exact = serde_json::to_string(body).map_err(Error::internal)?;
+            if marked.chars().count() + exact.chars().count() <= limits::DELIVERY_CHARS {
+                marked.push_str(&format!(r#","signed_body":{exact}"#));
+            }
+        }
+    }
+    marked.push('}');
+    Ok(marked)
 }
 
 /// Removes line breaks, because the data of an SSE event is one line. In JSON a raw line break can

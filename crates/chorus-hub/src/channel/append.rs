@@ -4,10 +4,11 @@
 use super::member_delivery;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{
-    EntryKind, LogSeq, MemberId, NewLogEntry, SubjectId, WriteTxn, channel_entries,
+    EntryKind, LogSeq, MemberId, NewLogEntry, SubjectId, WriteTxn, channel_entries, member_state,
 };
 use crate::{Result, random};
 use chorus_wire::Error;
+use chorus_wire::channel::artifact::{Artifact, FileInfo};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{MemberRoute, SenderKind};
 use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind, MemberChange};
@@ -110,11 +111,11 @@ pub(crate) async fn append_event(
     let CallbackPost { event, agent } = callback;
     if let (Some(member), Some(agent)) = (sender.member_id, &agent) {
         let text = serde_json::to_string(agent).map_err(Error::internal)?;
-        channels::set_identity(&txn.tx, member, &text).await?;
+        member_state::set_identity(&txn.tx, member, &text).await?;
     }
     if let (Some(member), ChannelEvent::Status { status }) = (sender.member_id, &event) {
         let shown_status = Some(status.as_str()).filter(|status| !status.is_empty());
-        channels::set_status(&txn.tx, member, shown_status, txn.now()).await?;
+        member_state::set_status(&txn.tx, member, shown_status, txn.now()).await?;
     }
     let mut row = ChannelRow {
         agent,
@@ -137,7 +138,11 @@ pub(crate) async fn append_event(
                     .map(LogSeq::to_u64);
             }
         }
-        ChannelRowKind::Status | ChannelRowKind::Error | ChannelRowKind::Member => {}
+        ChannelRowKind::Status
+        | ChannelRowKind::Error
+        | ChannelRowKind::Member
+        | ChannelRowKind::Artifact
+        | ChannelRowKind::File => {}
     }
     append_row(txn, channel, sender, row)
 }
@@ -191,6 +196,55 @@ pub(crate) fn append_member_change(
     append_row(txn, channel, sender, row)
 }
 
+/// Appends a row that says which version of an artifact was written.
+pub(super) fn append_artifact_change(
+    txn: &mut WriteTxn<'_>,
+    channel: &ChannelRecord,
+    sender: &ChannelSender,
+    artifact: &Artifact,
+) -> Result<AppendedRow> {
+    let row = ChannelRow {
+        name: Some(artifact.slug.clone()),
+        version: Some(artifact.version),
+        ..ChannelRow::new(ChannelRowKind::Artifact, &sender.name, sender.sender_kind)
+    };
+    append_row(txn, channel, sender, row)
+}
+
+/// Appends a row that says which file was put.
+pub(super) fn append_file_put(
+    txn: &mut WriteTxn<'_>,
+    channel: &ChannelRecord,
+    sender: &ChannelSender,
+    file: &FileInfo,
+) -> Result<AppendedRow> {
+    let row = ChannelRow {
+        name: Some(file.name.clone()),
+        ..ChannelRow::new(ChannelRowKind::File, &sender.name, sender.sender_kind)
+    };
+    append_row(txn, channel, sender, row)
+}
+
+/// Appends a row that says that a member did not take a message, and why.
+pub(super) fn append_delivery_refusal(
+    txn: &mut WriteTxn<'_>,
+    channel: &ChannelRecord,
+    member: &ChannelMemberRecord,
+    message_id: Option<String>,
+    reason: &str,
+) -> Result<AppendedRow> {
+    let hub = ChannelSender::as_hub();
+    let row = ChannelRow {
+        id: message_id,
+        name: Some(member.name.clone()),
+        message: Some(reason.to_owned()),
+        change: Some(MemberChange::Refused),
+        via: Some(member.via),
+        ..ChannelRow::new(ChannelRowKind::Member, &hub.name, hub.sender_kind)
+    };
+    append_row(txn, channel, &hub, row)
+}
+
 fn append_row(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
@@ -204,6 +258,8 @@ fn append_row(
         ChannelRowKind::Status => EntryKind::Status,
         ChannelRowKind::Error => EntryKind::ChannelError,
         ChannelRowKind::Member => EntryKind::MemberChange,
+        ChannelRowKind::Artifact => EntryKind::ArtifactChange,
+        ChannelRowKind::File => EntryKind::FilePut,
     };
     let (seq, at) = txn.append_entry(NewLogEntry {
         subject: channel.id.into(),

@@ -1,56 +1,31 @@
 //! Artifacts of a channel: an edit names the version it starts from, so that no edit overwrites
 //! another unseen.
 
-use super::manage::read_actor;
+use super::append::append_artifact_change;
+use super::content_caller::ContentCaller;
 use super::owner_quota::{charge_channel_content, check_owner_quota};
-use super::tools::ToolToken;
+use crate::Result;
 use crate::context::HubContext;
 use crate::store::artifacts::{self, NewArtifactVersion};
 use crate::store::{ChannelId, DbConnection, WriteTxn};
-use crate::{Principal, Result};
 use chorus_wire::channel::artifact::{self, Artifact, ArtifactText, ChannelContents};
 use chorus_wire::usage::QuotaName;
 use chorus_wire::{Error, ErrorCode, limits};
 
-/// `GET /channels/{id}/artifacts`
-pub async fn list_channel_artifacts(
-    principal: &Principal,
-    hub: &HubContext,
-    id: &str,
-) -> Result<ChannelContents> {
-    load_artifact_list(hub, read_actor(principal, hub, id).await?.channel.id).await
+/// `GET /channels/{id}/artifacts`, `artifact_list`
+pub async fn list_artifacts(caller: &ContentCaller, hub: &HubContext) -> Result<ChannelContents> {
+    load_artifact_list(hub, caller.read_channel(hub).await?.id).await
 }
 
-/// `GET /channels/{id}/artifacts/{slug}`
-pub async fn read_channel_artifact(
-    principal: &Principal,
-    hub: &HubContext,
-    id: &str,
-    slug: &str,
-    version: Option<u64>,
-) -> Result<ArtifactText> {
-    load_artifact(
-        hub,
-        read_actor(principal, hub, id).await?.channel.id,
-        slug,
-        version,
-    )
-    .await
-}
-
-/// `artifact_list`
-pub async fn list_artifacts(token: &ToolToken, hub: &HubContext) -> Result<ChannelContents> {
-    load_artifact_list(hub, token.actor.channel.id).await
-}
-
-/// `artifact_read`: the newest version, or an older one that is still kept.
+/// `GET /channels/{id}/artifacts/{slug}`, `artifact_read`: the newest version, or an older one that
+/// is still kept.
 pub async fn read_artifact(
-    token: &ToolToken,
+    caller: &ContentCaller,
     hub: &HubContext,
     slug: &str,
     version: Option<u64>,
 ) -> Result<ArtifactText> {
-    load_artifact(hub, token.actor.channel.id, slug, version).await
+    load_artifact(hub, caller.read_channel(hub).await?.id, slug, version).await
 }
 
 async fn load_artifact_list(hub: &HubContext, channel_id: ChannelId) -> Result<ChannelContents> {
@@ -122,24 +97,39 @@ pub enum ArtifactEdit {
     },
 }
 
-/// `artifact_create`
+impl ArtifactEdit {
+    /// The whole text, or a passage and its replacement; `None` for any other combination.
+    pub fn from_parts(
+        content: Option<String>,
+        find: Option<String>,
+        replace: Option<String>,
+    ) -> Option<Self> {
+        match (content, find, replace) {
+            (Some(content), None, None) => Some(Self::FullText(content)),
+            (None, Some(find), Some(replace)) => Some(Self::Passage { find, replace }),
+            (_, _, _) => None,
+        }
+    }
+}
+
+/// `POST /channels/{id}/artifacts`, `artifact_create`: the channel is told.
 pub async fn create_artifact(
-    token: &ToolToken,
+    caller: &ContentCaller,
     hub: &HubContext,
     slug: &str,
     title: Option<String>,
     content: String,
 ) -> Result<Artifact> {
     artifact::check_artifact_content(&content)?;
-    let token = token.clone();
+    let caller = caller.clone();
     let slug = artifact::check_slug(slug)?.to_owned();
     let title = check_title(title)?;
-    charge_channel_content(hub, &token.actor.channel, content.len()).await?;
+    charge_channel_content(hub, &caller.read_channel(hub).await?, content.len()).await?;
     hub.store()
         .write(async move |txn| {
-            let actor = token.recheck_actor(txn).await?;
-            check_owner_quota(txn, actor.channel.owner, QuotaName::Artifacts).await?;
-            if artifacts::count_artifacts(&txn.tx, actor.channel.id).await?
+            let (channel, author) = caller.find_author(txn).await?;
+            check_owner_quota(txn, channel.owner, QuotaName::Artifacts).await?;
+            if artifacts::count_artifacts(&txn.tx, channel.id).await?
                 >= limits::ARTIFACTS_PER_CHANNEL
             {
                 return Err(Error::new(
@@ -152,47 +142,57 @@ pub async fn create_artifact(
             }
             let new = build_version(
                 txn,
-                actor.channel.id,
+                channel.id,
                 &slug,
                 title.as_deref(),
                 &content,
-                &actor.member.name,
+                &author.name,
             );
             if !artifacts::create_artifact(&txn.tx, &new).await? {
                 let message = format!("slug {slug} is taken; edit it, or choose another");
                 return Err(Error::new(ErrorCode::Conflict, message));
             }
-            artifacts::find_artifact(&txn.tx, actor.channel.id, &slug)
-                .await?
-                .ok_or_else(|| artifact_not_found(&slug))
+            let created = find_existing(&txn.tx, channel.id, &slug).await?;
+            append_artifact_change(txn, &channel, &author, &created)?;
+            caller.record_operator_act(txn, "create_artifact", &slug);
+            Ok(created)
         })
         .await
 }
 
-/// `artifact_edit`: refused unless `from` is the newest version.
+async fn find_existing(
+    tx: &DbConnection<'_>,
+    channel_id: ChannelId,
+    slug: &str,
+) -> Result<Artifact> {
+    artifacts::find_artifact(tx, channel_id, slug)
+        .await?
+        .ok_or_else(|| artifact_not_found(slug))
+}
+
+/// `PATCH /channels/{id}/artifacts/{slug}`, `artifact_edit`: refused unless `from` is the newest
+/// version. The channel is told.
 pub async fn edit_artifact(
-    token: &ToolToken,
+    caller: &ContentCaller,
     hub: &HubContext,
     slug: &str,
     from: u64,
     title: Option<String>,
     edit: ArtifactEdit,
 ) -> Result<Artifact> {
-    let token = token.clone();
+    let caller = caller.clone();
     let slug = artifact::check_slug(slug)?.to_owned();
     let title = check_title(title)?;
     let octets = match &edit {
         ArtifactEdit::FullText(content) => content.len(),
         ArtifactEdit::Passage { replace, .. } => replace.len(),
     };
-    charge_channel_content(hub, &token.actor.channel, octets).await?;
+    charge_channel_content(hub, &caller.read_channel(hub).await?, octets).await?;
     hub.store()
         .write(async move |txn| {
-            let actor = token.recheck_actor(txn).await?;
-            let channel_id = actor.channel.id;
-            let current = artifacts::find_artifact(&txn.tx, channel_id, &slug)
-                .await?
-                .ok_or_else(|| artifact_not_found(&slug))?;
+            let (channel, author) = caller.find_author(txn).await?;
+            let channel_id = channel.id;
+            let current = find_existing(&txn.tx, channel_id, &slug).await?;
             if current.version != from {
                 let by = &current.updated_by;
                 let message = format!(
@@ -217,7 +217,7 @@ pub async fn edit_artifact(
                 &slug,
                 title.as_deref(),
                 &content,
-                &actor.member.name,
+                &author.name,
             );
             // The version cannot have changed since the check above, because there is one writer.
             // The update checks it again, so that it does not depend on that.
@@ -226,9 +226,10 @@ pub async fn edit_artifact(
             {
                 return Err(ErrorCode::Conflict.into());
             }
-            artifacts::find_artifact(&txn.tx, channel_id, &slug)
-                .await?
-                .ok_or_else(|| artifact_not_found(&slug))
+            let edited = find_existing(&txn.tx, channel_id, &slug).await?;
+            append_artifact_change(txn, &channel, &author, &edited)?;
+            caller.record_operator_act(txn, "edit_artifact", &slug);
+            Ok(edited)
         })
         .await
 }

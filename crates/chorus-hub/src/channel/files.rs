@@ -1,7 +1,8 @@
 //! Files of a channel: small, and stored unchanged.
 
+use super::append::append_file_put;
+use super::content_caller::ContentCaller;
 use super::owner_quota::{charge_channel_content, check_owner_quota};
-use super::tools::ToolToken;
 use crate::Result;
 use crate::context::HubContext;
 use crate::store::artifacts;
@@ -9,9 +10,9 @@ use chorus_wire::channel::artifact::{self, FileInfo};
 use chorus_wire::usage::QuotaName;
 use chorus_wire::{Error, ErrorCode, limits};
 
-/// `file_put`: an existing file is replaced only if `replace` is set.
+/// `file_put`: an existing file is replaced only if `replace` is set. The channel is told.
 pub async fn put_file(
-    token: &ToolToken,
+    caller: &ContentCaller,
     hub: &HubContext,
     name: &str,
     media_type: Option<String>,
@@ -28,13 +29,13 @@ pub async fn put_file(
     if let Some(media_type) = &media_type {
         artifact::MEDIA_TYPE.check("media_type", media_type)?;
     }
-    let token = token.clone();
+    let caller = caller.clone();
     let name = artifact::check_file_name(name)?.to_owned();
-    charge_channel_content(hub, &token.actor.channel, content.len()).await?;
+    charge_channel_content(hub, &caller.read_channel(hub).await?, content.len()).await?;
     hub.store()
         .write(async move |txn| {
-            let actor = token.recheck_actor(txn).await?;
-            let channel_id = actor.channel.id;
+            let (channel, author) = caller.find_author(txn).await?;
+            let channel_id = channel.id;
             let (count, bytes) = artifacts::count_files_except(&txn.tx, channel_id, &name).await?;
             if count >= limits::FILES_PER_CHANNEL
                 || bytes + content.len() > limits::CHANNEL_FILES_BYTES
@@ -50,14 +51,13 @@ pub async fn put_file(
                 .await?
                 .is_none()
             {
-                check_owner_quota(txn, actor.channel.owner, QuotaName::Artifacts).await?;
+                check_owner_quota(txn, channel.owner, QuotaName::Artifacts).await?;
             }
-            let put_by = actor.member.name;
             let info = FileInfo {
                 name: name.clone(),
                 media_type: media_type.clone(),
                 size: content.len() as u64,
-                put_by,
+                put_by: author.name.to_string(),
                 put_at: txn.now(),
             };
             if !artifacts::put_file(&txn.tx, channel_id, &info, &content, replace).await? {
@@ -67,18 +67,19 @@ pub async fn put_file(
                 );
                 return Err(Error::new(ErrorCode::Conflict, message));
             }
+            append_file_put(txn, &channel, &author, &info)?;
             Ok(info)
         })
         .await
 }
 
-/// `file_get`
+/// `GET /channels/{id}/files/{name}`, `file_get`
 pub async fn get_file(
-    token: &ToolToken,
+    caller: &ContentCaller,
     hub: &HubContext,
     name: &str,
 ) -> Result<(FileInfo, Vec<u8>)> {
-    let channel_id = token.actor.channel.id;
+    let channel_id = caller.read_channel(hub).await?.id;
     let name = artifact::check_file_name(name)?.to_owned();
     let found = hub
         .store()

@@ -41,6 +41,13 @@ impl ChannelActor {
         }
     }
 
+    /// Whether the actor is this member.
+    pub fn is_member(&self, member: &ChannelMemberRecord) -> bool {
+        self.member
+            .as_ref()
+            .is_some_and(|own_member| own_member.id == member.id)
+    }
+
     pub fn sender(&self) -> ChannelSender {
         self.member
             .as_ref()
@@ -247,6 +254,8 @@ pub(super) async fn blank_member(
         status: None,
         identity: None,
         unreachable_at: None,
+        refusal: None,
+        has_endpoint: false,
         turn: 0,
         joined_at: txn.now(),
         left_at: None,

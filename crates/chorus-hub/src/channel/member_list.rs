@@ -5,7 +5,9 @@ use crate::context::HubContext;
 use crate::store::ChannelId;
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::{Principal, Result};
-use chorus_wire::channel::channels::{ChannelMember, MemberPresence, MemberRoute, SenderKind};
+use chorus_wire::channel::channels::{
+    ChannelMember, DeliveryRefusal, MemberPresence, MemberRoute, SenderKind,
+};
 use chorus_wire::channel::invitation::ChannelMembership;
 use chorus_wire::channel::mention::MemberName;
 use chorus_wire::{Error, limits};
@@ -75,6 +77,10 @@ pub(super) fn describe_member(
         agent_id: member.agent_id.as_deref().map(str::to_owned),
         presence,
         unreachable: member.unreachable_at.is_some(),
+        refusal: member
+            .refusal
+            .clone()
+            .map(|(reason, at)| DeliveryRefusal { reason, at }),
         signed: member.sealed_signing_secret.is_some(),
         agent: member
             .identity

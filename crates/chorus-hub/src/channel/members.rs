@@ -9,11 +9,14 @@ use crate::context::HubContext;
 use crate::delivery::outgoing::webhook_signature::check_signing_secret;
 use crate::identity::{self, Agent};
 use crate::store::channels::{self, ChannelMemberRecord};
-use crate::store::{AgentId, CacheInvalidation, WriteTxn, principals, record_activity};
+use crate::store::{
+    AgentId, CacheInvalidation, WriteTxn, member_state, principals, record_activity,
+};
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result};
 use chorus_wire::channel::channels::{
-    ChannelMember, ChannelMemberRemoved, DeliveryMode, InvitedMember, MemberRoute, NewChannelMember,
+    ChannelMember, ChannelMemberRemoved, DeliveryMode, InvitedMember, MemberPatch, MemberRoute,
+    NewChannelMember,
 };
 use chorus_wire::channel::history_row::MemberChange;
 use chorus_wire::channel::mention::{self, MemberName};
@@ -150,6 +153,46 @@ async fn insert_member(
     Ok(member)
 }
 
+/// `PATCH /channels/{id}/members/{name}`: allowed to the owner, to operators and to the member itself,
+/// whose deliveries they are.
+pub async fn update_member(
+    principal: &Principal,
+    hub: &HubContext,
+    id: &str,
+    name: &str,
+    patch: MemberPatch,
+) -> Result<ChannelMember> {
+    let principal = principal.clone();
+    let id = id.to_owned();
+    let folded_name = mention::fold_name(name);
+    let member = hub
+        .store()
+        .write(async move |txn| {
+            let actor = find_actor(&txn.tx, &principal, &id).await?;
+            let member = channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name)
+                .await?
+                .ok_or_else(invitations::no_such_member)?;
+            if !actor.is_member(&member) {
+                actor.check_can_change()?;
+            }
+            if member.via == MemberRoute::Owner {
+                return Err(Error::new(
+                    ErrorCode::Conflict,
+                    "the owner reads the channel itself; nothing is delivered to it",
+                ));
+            }
+            member_state::set_delivery_mode(&txn.tx, member.id, patch.deliver).await?;
+            let target = format!("{id} {}", member.name);
+            principal.record_operator_act(txn, "change_member", &target);
+            Ok(ChannelMemberRecord {
+                deliver: patch.deliver,
+                ..member
+            })
+        })
+        .await?;
+    member_list::describe_member(hub, &member)
+}
+
 /// `DELETE /channels/{id}/members/{name}`: allowed to the owner, to operators and to the member
 /// itself. The member's tokens and streams end at once. An invited agent declines.
 pub async fn remove_member(
@@ -192,10 +235,7 @@ async fn end_membership(
     actor: &ChannelActor,
     member: &ChannelMemberRecord,
 ) -> Result<()> {
-    let is_self = actor
-        .member
-        .as_ref()
-        .is_some_and(|own_member| own_member.id == member.id);
+    let is_self = actor.is_member(member);
     if !is_self {
         actor.check_can_change()?;
     }

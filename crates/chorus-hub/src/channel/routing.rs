@@ -57,6 +57,8 @@ mod tests {
             status: None,
             identity: None,
             unreachable_at: None,
+            refusal: None,
+            has_endpoint: false,
             turn: 0,
             joined_at: UnixMicros(0),
             left_at: None,

@@ -104,8 +104,9 @@ async fn append_tool_event(
     hub: &HubContext,
     event: ChannelEvent,
 ) -> Result<ChannelRow> {
-    if let ChannelEvent::Message { content, .. } = &event {
-        token.charge_stored_bytes(hub, content.len()).await?;
+    if let ChannelEvent::Message { content, parts } = &event {
+        let octets = content.len() + parts.as_ref().map_or(0, |parts| parts.get().len());
+        token.charge_stored_bytes(hub, octets).await?;
     }
     let token = token.clone();
     let row = hub

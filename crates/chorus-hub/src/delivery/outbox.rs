@@ -72,6 +72,7 @@ pub(crate) enum PostOutcome {
     /// The receiver refused it, and would refuse another attempt. `gone`: the receiver no longer exists (404, 410).
     Rejected {
         gone: bool,
+        reason: String,
     },
     /// The receiver could not be reached, or it failed.
     Retry(String),
@@ -86,8 +87,12 @@ fn classify_answer(answer: &std::result::Result<u16, PostError>) -> PostOutcome 
         Ok(status @ 500..) => PostOutcome::Retry(format!("the receiver answered {status}")),
         Ok(status) => PostOutcome::Rejected {
             gone: matches!(status, 404 | 410),
+            reason: format!("it answered {status}"),
         },
-        Err(PostError::TooLarge) => PostOutcome::Rejected { gone: false },
+        Err(error @ PostError::TooLarge) => PostOutcome::Rejected {
+            gone: false,
+            reason: error.to_string(),
+        },
         Err(PostError::Blocked) => PostOutcome::Blocked(PostError::Blocked.to_string()),
         Err(
             error @ (PostError::Unreachable(_)
@@ -266,7 +271,12 @@ mod tests {
             (410, true),
             (429, false),
         ] {
-            assert_eq!(answered(status), PostOutcome::Rejected { gone }, "{status}");
+            let reason = format!("it answered {status}");
+            assert_eq!(
+                answered(status),
+                PostOutcome::Rejected { gone, reason },
+                "{status}"
+            );
         }
         assert!(matches!(answered(503), PostOutcome::Retry(_)));
         assert!(matches!(

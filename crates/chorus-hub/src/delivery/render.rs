@@ -47,9 +47,9 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
         | EntryKind::ToolResult
         | EntryKind::Status
         | EntryKind::ChannelError
-        | EntryKind::MemberChange => {
-            sse::format_event(entry.kind.as_str(), id, &render_line(entry))
-        }
+        | EntryKind::MemberChange
+        | EntryKind::ArtifactChange
+        | EntryKind::FilePut => sse::format_event(entry.kind.as_str(), id, &render_line(entry)),
     }
 }
 
@@ -128,7 +128,9 @@ pub(crate) fn activity_rows(entry: &LogEntry, salt: u32) -> Vec<ActivityRow> {
         | EntryKind::ToolResult
         | EntryKind::Status
         | EntryKind::ChannelError
-        | EntryKind::MemberChange => Vec::new(),
+        | EntryKind::MemberChange
+        | EntryKind::ArtifactChange
+        | EntryKind::FilePut => Vec::new(),
     }
 }
 

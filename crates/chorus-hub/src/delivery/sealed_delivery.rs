@@ -21,6 +21,9 @@ struct CredentialFields<'a> {
     callback: Option<&'a RawValue>,
     #[serde(borrow, default)]
     mcp: Option<&'a RawValue>,
+    /// A copy of the whole body.
+    #[serde(borrow, default)]
+    signed_body: Option<&'a RawValue>,
 }
 
 /// A value that was cut out of a body, and the offset of its placeholder there.
@@ -35,7 +38,7 @@ pub(crate) fn seal_credentials(seal_key: &SealKey, body: &str) -> Result<String>
     let fields: CredentialFields = serde_json::from_str(body).map_err(Error::internal)?;
     // The values are slices of the body, so their addresses tell where they are.
     let offset_of = |value: &str| value.as_ptr().addr() - body.as_ptr().addr();
-    let mut values: Vec<&str> = [fields.callback, fields.mcp]
+    let mut values: Vec<&str> = [fields.callback, fields.mcp, fields.signed_body]
         .into_iter()
         .flatten()
         .map(RawValue::get)

@@ -4,6 +4,7 @@ use super::{
     AgentId, ChannelId, ColumnReader, DbConnection, DbError, FromRow, LogSeq, MemberId, SqlParam,
 };
 use chorus_wire::time::UnixMicros;
+use subtle::ConstantTimeEq;
 
 pub(crate) async fn enqueue_delivery(
     tx: &DbConnection<'_>,
@@ -193,12 +194,18 @@ pub(crate) async fn find_channel_token(
     const SQL: &str = concat!(
         "select ",
         token_columns!(),
-        " from channel_tokens t left join agent_keys k on k.id = t.made_with where t.hash = $1"
+        ", t.hash from channel_tokens t left join agent_keys k on k.id = t.made_with where t.hash = $1"
     );
-    tx.query_first(SQL, &[SqlParam::Bytes(hash)])
-        .await?
-        .map(ChannelToken::from_row)
-        .transpose()
+    let Some(row) = tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? else {
+        return Ok(None);
+    };
+    let mut columns = row.columns();
+    let token = ChannelToken::from_columns(&mut columns)?;
+    let stored_hash = columns.maybe_bytes()?.unwrap_or_default();
+    columns.finish();
+    // the index found the row by equality; this comparison takes the same time wherever two hashes differ.
+    let is_equal = bool::from(stored_hash.ct_eq(hash.as_slice()));
+    Ok(is_equal.then_some(token))
 }
 
 /// Expires the member's persistent callback now.

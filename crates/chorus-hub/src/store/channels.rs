@@ -117,17 +117,18 @@ pub(crate) async fn is_public_id_known(
         .is_some())
 }
 
-/// Whether the channel of this subject id has this public id. Deleted channels count until they are trimmed (R-78).
-pub(crate) async fn has_public_id(
+/// The public id of the channel of this subject id, also of a deleted one until it is trimmed (R-78).
+pub(crate) async fn find_public_id(
     tx: &DbConnection<'_>,
     id: ChannelId,
-    public_id: &str,
-) -> Result<bool, DbError> {
-    const SQL: &str = "select 1 from channels where id = $1 and public_id = $2";
-    Ok(tx
-        .query_first(SQL, &[SqlParam::id(id), SqlParam::Text(public_id)])
-        .await?
-        .is_some())
+) -> Result<Option<String>, DbError> {
+    let row = tx
+        .query_first(
+            "select public_id from channels where id = $1",
+            &[SqlParam::id(id)],
+        )
+        .await?;
+    row.map(|mut row| row.text(0)).transpose()
 }
 
 /// The channels of which this agent is a member, or all channels, in the order of their creation.
@@ -225,6 +226,10 @@ pub(crate) struct ChannelMemberRecord {
     /// JSON.
     pub identity: Option<String>,
     pub unreachable_at: Option<UnixMicros>,
+    /// Why it did not take the last delivery, and when it refused it (R-90).
+    pub refusal: Option<(String, UnixMicros)>,
+    /// Whether the agent `principal` has an endpoint.
+    pub has_endpoint: bool,
     /// Agent-to-agent steps between a person's message and the last message delivered to the member (R-73).
     pub turn: i64,
     /// When it joined, or was invited.
@@ -245,7 +250,7 @@ macro_rules! select_members {
         concat!(
             "select m.id, m.channel, m.name, m.principal, p.agent_id, m.via, m.deliver, m.connection, m.signing, m.status,
                     m.status_at, m.identity, m.unreachable_at, m.turn, m.joined_at, m.left_at,
-                    m.accepted_at
+                    m.accepted_at, m.refusal, m.refused_at, cast(case when p.endpoint is null then 0 else 1 end as bigint)
              from channel_members m left join principals p on p.id = m.principal ",
             $rest
         )
@@ -282,6 +287,10 @@ impl FromRow for ChannelMemberRecord {
             joined_at: UnixMicros(columns.int()?),
             left_at: columns.maybe_int()?.map(UnixMicros),
             accepted_at: columns.maybe_int()?.map(UnixMicros),
+            refusal: columns
+                .maybe_text()?
+                .zip(columns.maybe_int()?.map(UnixMicros)),
+            has_endpoint: columns.int()? == 1,
         })
     }
 }
@@ -415,69 +424,6 @@ pub(crate) async fn mark_member_left(
         .execute(SQL, &[SqlParam::id(id), SqlParam::Int(now.0)])
         .await?
         == 1)
-}
-
-/// Sets the member's status; `None` clears it.
-pub(crate) async fn set_status(
-    tx: &DbConnection<'_>,
-    id: MemberId,
-    status: Option<&str>,
-    now: UnixMicros,
-) -> Result<(), DbError> {
-    const SQL: &str = "update channel_members set status = $2, status_at = $3 where id = $1";
-    tx.execute(
-        SQL,
-        &[
-            SqlParam::id(id),
-            SqlParam::optional_text(status),
-            SqlParam::Int(now.0),
-        ],
-    )
-    .await
-    .map(drop)
-}
-
-/// Sets how the member presents itself, as JSON.
-pub(crate) async fn set_identity(
-    tx: &DbConnection<'_>,
-    id: MemberId,
-    identity: &str,
-) -> Result<(), DbError> {
-    const SQL: &str = "update channel_members set identity = $2 where id = $1";
-    tx.execute(SQL, &[SqlParam::id(id), SqlParam::Text(identity)])
-        .await
-        .map(drop)
-}
-
-/// Marks the member as unreachable since a time, or as reachable; false when that changes nothing.
-pub(crate) async fn set_unreachable(
-    tx: &DbConnection<'_>,
-    id: MemberId,
-    since: Option<UnixMicros>,
-) -> Result<bool, DbError> {
-    const MARK: &str =
-        "update channel_members set unreachable_at = $2 where id = $1 and unreachable_at is null";
-    const CLEAR: &str = "update channel_members set unreachable_at = null where id = $1 and unreachable_at is not null";
-    let changed = match since {
-        Some(since) => {
-            tx.execute(MARK, &[SqlParam::id(id), SqlParam::Int(since.0)])
-                .await?
-        }
-        None => tx.execute(CLEAR, &[SqlParam::id(id)]).await?,
-    };
-    Ok(changed == 1)
-}
-
-/// Stores how many agent-to-agent steps the last delivered message was away from a person's message (R-73).
-pub(crate) async fn set_turn(
-    tx: &DbConnection<'_>,
-    id: MemberId,
-    turn: i64,
-) -> Result<(), DbError> {
-    const SQL: &str = "update channel_members set turn = $2 where id = $1";
-    tx.execute(SQL, &[SqlParam::id(id), SqlParam::Int(turn)])
-        .await
-        .map(drop)
 }
 
 /// Deletes up to `limit` former members and as many deleted channels from before `keep_since`. Returns how many.

@@ -33,6 +33,7 @@ text_enum! {
     /// stream of their subject; from `ChannelMessage` on, the subject is a channel.
     EntryKind { Message "message", Receipt "receipt", Shown "shown", Channel "channel", Job "job", JobResult "job_result", JobUpdate "job_update", ChannelInvite "channel_invite", Activity "activity",
            ChannelMessage "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", ChannelError "error", MemberChange "member",
+           ArtifactChange "artifact", FilePut "file",
            CacheInvalidation "notice" }
 }
 

@@ -20,6 +20,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (14, include_str!("migrations/0014_shown.sql")),
     (15, include_str!("migrations/0015_market.sql")),
     (16, include_str!("migrations/0016_trimmed.sql")),
+    (17, include_str!("migrations/0017_refusals.sql")),
 ];
 
 /// Runs the missing migrations. The database of a newer hub is refused, because this hub would misread it.

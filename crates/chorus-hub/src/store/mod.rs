@@ -37,6 +37,7 @@ pub(crate) mod ledger;
 pub(crate) mod log;
 mod log_throttle;
 pub(crate) mod market_totals;
+pub(crate) mod member_state;
 pub(crate) mod messages;
 mod migrations;
 pub(crate) mod name_skeletons;

@@ -112,10 +112,15 @@ impl<'t> WriteTxn<'t> {
         }
     }
 
+    /// Whether an open stream of the subject takes its entries (D-06).
+    pub fn has_draining_stream(&self, subject: SubjectId) -> bool {
+        self.publisher.has_draining_stream(subject)
+    }
+
     /// Appends an entry with the next sequence. It is inserted with the other entries of its group, and published after the commit.
     pub fn append_entry(&mut self, new: NewLogEntry) -> (LogSeq, UnixMicros) {
         let delivery = new.fallback.map(|fallback| {
-            if self.publisher.has_draining_stream(new.subject) {
+            if self.has_draining_stream(new.subject) {
                 DeliveryState::Sse
             } else {
                 fallback

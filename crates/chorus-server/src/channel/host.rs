@@ -7,10 +7,10 @@ use crate::http::{
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use chorus_hub::channel::agent_host::{self, HostedInbox};
 use chorus_wire::channel::connection::{ConnectionCreated, ConnectionRevoked};
-use chorus_wire::channel::delivery::ChannelDelivery;
+use chorus_wire::channel::delivery::{ChannelDelivery, WebhookHeaders};
 use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, ErrorCode, json, secret::Secret};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -60,6 +60,12 @@ fn retry_later_error(rate_limited: Error) -> Error {
     }
 }
 
+/// The headers of Standard Webhooks, which the agent needs to verify the delivery (CHN-34).
+fn read_webhook_headers(headers: &HeaderMap) -> Option<WebhookHeaders> {
+    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    WebhookHeaders::from_values(WebhookHeaders::NAMES.map(value))
+}
+
 /// The delivery is stored.
 #[derive(Serialize, ToSchema)]
 struct DeliveryAccepted {
@@ -99,13 +105,16 @@ async fn receive_delivery(State(state): State<AppState>, request: Request) -> Ap
         admission::spend_caller_budget(&state, CallerId::Connection(inbox.agent_row_id().into()))
             .await
             .map_err(retry_later_error)?;
+    let headers = parts.headers.clone();
     let JsonBytes(content) =
         JsonBytes::from_request(Request::from_parts(parts, content), &state).await?;
+    let webhook_headers = read_webhook_headers(&headers);
     inbox
         .accept_delivery(
             &state.hub,
             &ChannelDelivery::parse(&content)?,
             json::decode_utf8(&content)?,
+            webhook_headers,
         )
         .await?;
     let mut response = reply::bare_json(StatusCode::OK, &DeliveryAccepted { status: "ok" })?;

@@ -5,7 +5,9 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::{app_state::AppState, auth::RequireKey, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::channel::{invitations, member_list, members};
-use chorus_wire::channel::channels::{ChannelMember, ChannelMemberRemoved, NewChannelMember};
+use chorus_wire::channel::channels::{
+    ChannelMember, ChannelMemberRemoved, MemberPatch, NewChannelMember,
+};
 use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -13,7 +15,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(add_channel_member, list_channel_members))
-        .routes(routes!(remove_channel_member))
+        .routes(routes!(update_channel_member, remove_channel_member))
         .routes(routes!(accept_channel_invitation))
 }
 
@@ -55,6 +57,29 @@ async fn list_channel_members(
         &state,
         StatusCode::OK,
         member_list::list_members(&principal, &state.hub, &id).await?,
+    )
+}
+
+/// Change which messages are delivered to a member
+///
+/// For the owner of the channel and for the member itself.
+#[utoipa::path(patch, path = "/channels/{id}/members/{name}", tag = "channel", request_body = chorus_wire::channel::channels::MemberPatch,
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the member in the channel")), security(("agent_key" = ["channels"]), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<ChannelMember>, description = "The changed member."),
+        (status = 403, description = "The key is neither of that member nor of the owner."),
+        (status = 404, description = "There is no such channel or member for this key."),
+        (status = 409, description = "Nothing is delivered to the owner of a channel.")))]
+async fn update_channel_member(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+    PathParamPair(id, name): PathParamPair,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
+    let patch = MemberPatch::parse(&body)?;
+    reply::wrapped_json(
+        &state,
+        StatusCode::OK,
+        members::update_member(&principal, &state.hub, &id, &name, patch).await?,
     )
 }
 

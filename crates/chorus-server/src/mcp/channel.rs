@@ -10,7 +10,7 @@ use chorus_hub::channel::history::{self, HistoryRange};
 use chorus_hub::channel::{invitations, manage, post_message};
 use chorus_wire::channel::channels::{Channel, ChannelPost, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::contract::{FieldCheck, OPAQUE_ID};
+use chorus_wire::contract::{FieldCheck, OPAQUE_ID, RawJson};
 use chorus_wire::{ErrorCode, limits, wire_object};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -154,6 +154,8 @@ wire_object! {
         required channel_id: String = FieldCheck::Grammar(&OPAQUE_ID);
         /// What you say, plain text or Markdown.
         required content: String = ChannelPost::SHAPE.check_of("content");
+        /// Structured content beside the text, as A2A parts.
+        nullable parts: RawJson = ChannelPost::SHAPE.check_of("parts");
     }
 }
 
@@ -163,7 +165,7 @@ async fn post_message(
 ) -> Result<ToolOutput<ChannelRow>, ToolError> {
     let message = NewChannelMessage {
         content: args.content,
-        parts: None,
+        parts: args.parts.map(|parts| parts.0),
     };
     let row = post_message::post_message(
         &call.principal,

@@ -1,8 +1,12 @@
 //! A channel's artifacts (versioned texts that members edit together) and files (R-75).
 
-use crate::contract::{FieldCheck, LengthUnit, RefusedCharacters, TextGrammar, single_line};
-use crate::{Error, Result, limits, time::UnixMicros};
+use crate::contract::{
+    self, ContractFault, FieldCheck, LengthUnit, ObjectRule, RefusedCharacters, TextGrammar,
+    integer_between, single_line,
+};
+use crate::{Error, Result, limits, time::UnixMicros, wire_object};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
 /// An artifact without its text.
@@ -99,6 +103,68 @@ pub const fn artifact_text(min: usize) -> FieldCheck {
         max: limits::ARTIFACT_BYTES,
         unit: LengthUnit::Octets,
         refused: RefusedCharacters::Nul,
+    }
+}
+
+pub const VERSION_CHECK: FieldCheck = integer_between(1, limits::SAFE_INTEGER_MAX);
+
+wire_object! {
+    /// A new artifact.
+    NewArtifact, refuses unknown, example r##"{"slug": "auth-spec", "title": "Auth spec", "content": "# Auth"}"## => {
+        /// Its name for good: a-z, 0-9, '.', '_' and '-'.
+        required slug: String = FieldCheck::Grammar(&SLUG);
+        /// A line that says what it is.
+        optional title: String = TITLE_CHECK;
+        /// The text.
+        required content: String = artifact_text(0);
+    }
+}
+
+wire_object! {
+    /// A change of an artifact: the whole new text, or a passage and its replacement.
+    ArtifactPatch, refuses unknown, rules [ONE_EDIT_RULE], example r##"{"version": 1, "content": "# Auth, second draft"}"## => {
+        /// The version that the change starts from, which must still be the newest.
+        required version: u64 = VERSION_CHECK;
+        /// The whole new text; without it, find and replace.
+        optional content: String = artifact_text(0);
+        /// A passage that is there exactly once.
+        optional find: String = artifact_text(1);
+        /// What stands in its place.
+        optional replace: String = artifact_text(0);
+        /// A new title.
+        optional title: String = TITLE_CHECK;
+    }
+}
+
+const ONE_EDIT_RULE: ObjectRule = ObjectRule {
+    find_fault: |patch| {
+        let has = |name: &str| patch.get(name).is_some();
+        let sentence = match (has("content"), has("find"), has("replace")) {
+            (true, false, false) | (false, true, true) => return None,
+            (true, _, _) => "content goes without find and replace",
+            (false, true, false) => "replace is required with find",
+            (false, false, true) => "find is required with replace",
+            (false, false, false) => "content is required, or find and replace are",
+        };
+        Some(ContractFault::explain("content", sentence))
+    },
+    describe: |schema, _| {
+        schema["oneOf"] = json!([
+            {"required": ["content"], "properties": {"content": {}, "find": false, "replace": false}},
+            {"required": ["find", "replace"], "properties": {"find": {}, "replace": {}, "content": false}},
+        ]);
+    },
+};
+
+impl NewArtifact {
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        Ok(contract::parse_body(body)?)
+    }
+}
+
+impl ArtifactPatch {
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        Ok(contract::parse_body(body)?)
     }
 }
 

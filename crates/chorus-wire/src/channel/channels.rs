@@ -287,6 +287,29 @@ impl NewChannelMember {
     }
 }
 
+wire_object! {
+    /// A change of a member.
+    MemberPatch, refuses unknown, example r#"{"deliver": "mentions"}"# => {
+        /// Which messages are delivered to it.
+        required deliver: DeliveryMode = FieldCheck::OneOf(&["all", "mentions"]);
+    }
+}
+
+impl MemberPatch {
+    pub fn parse(body: &[u8]) -> Result<Self> {
+        Ok(contract::parse_body(body)?)
+    }
+}
+
+/// A delivery that a member did not take: it answered with a redirect or a 4xx, which is final (CHN-22).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeliveryRefusal {
+    #[schema(example = "it answered 403")]
+    pub reason: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub at: UnixMicros,
+}
+
 /// A member on the roster. Its connection string is never shown again.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChannelMember)]
@@ -306,6 +329,9 @@ pub struct ChannelMember {
     pub presence: MemberPresence,
     /// The hub gave up on its deliveries (R-72).
     pub unreachable: bool,
+    /// The last delivery, if the member did not take it (R-90).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub refusal: Option<DeliveryRefusal>,
     /// Whether deliveries to it are signed.
     pub signed: bool,
     /// How the agent presents itself (R-76).

@@ -1,6 +1,6 @@
 //! The channel delivery: the body that a service posts to a connection string (CHN-05…18, CHN-36).
 
-use crate::contract::{self, FieldCheck, HTTP_URL, LengthUnit, RawJson, RefusedCharacters};
+use crate::contract::{self, CALLBACK_URL, FieldCheck, LengthUnit, RawJson, RefusedCharacters};
 use crate::{Error, ErrorCode, Result, limits, secret::Secret, wire_object};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -28,6 +28,47 @@ pub struct ChannelDelivery {
     /// connection string. The hub writes it; a delivery of one of the hub's own channels has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<String>,
+    /// The headers by which the service signed the delivery, on an agent's inbox. The hub writes them (CHN-34).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub webhook_headers: Option<WebhookHeaders>,
+    /// The body that was signed, where the event does not repeat it exactly. The hub writes it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>)]
+    pub signed_body: Option<Secret>,
+}
+
+/// The headers of Standard Webhooks that came with a delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WebhookHeaders {
+    #[serde(rename = "webhook-id")]
+    pub id: String,
+    #[serde(rename = "webhook-timestamp")]
+    pub timestamp: String,
+    #[serde(rename = "webhook-signature")]
+    pub signature: String,
+}
+
+impl WebhookHeaders {
+    /// The names of the headers.
+    pub const NAMES: [&'static str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+
+    /// The headers, if each is there and not too long to travel with the delivery.
+    pub fn from_values(values: [Option<&str>; 3]) -> Option<Self> {
+        let [id, timestamp, signature] = values;
+        let fits =
+            |value: &&str, max: usize| !value.is_empty() && value.len() <= max && value.is_ascii();
+        Some(Self {
+            id: id
+                .filter(|id| fits(id, limits::WEBHOOK_ID_OCTETS))?
+                .to_owned(),
+            timestamp: timestamp
+                .filter(|timestamp| fits(timestamp, limits::WEBHOOK_TIMESTAMP_OCTETS))?
+                .to_owned(),
+            signature: signature
+                .filter(|signature| fits(signature, limits::WEBHOOK_SIGNATURE_OCTETS))?
+                .to_owned(),
+        })
+    }
 }
 
 /// The channel of a delivery (CHN-06…10).
@@ -79,7 +120,7 @@ wire_object! {
         /// The message.
         required message: DeliveredMessage = FieldCheck::Object(DeliveredMessage::SHAPE);
         /// The complete URL for answers. It is a secret: it allows its holder to post.
-        required callback: Secret = FieldCheck::Grammar(&HTTP_URL);
+        required callback: Secret = FieldCheck::Grammar(&CALLBACK_URL);
         /// The MCP server of the channel, to be passed to an MCP client unchanged.
         nullable mcp: DeliveredMcp = FieldCheck::Object(DeliveredMcp::SHAPE);
     }
@@ -135,6 +176,12 @@ const fn any_text(min: usize) -> FieldCheck {
     }
 }
 
+/// Where the hub's own fields begin in the data of a `channel` event.
+pub const HUB_FIELDS_START: &str = r#","origin":"#;
+
+/// The fields that the hub writes. What a service sends under these names is dropped.
+pub const HUB_FIELDS: [&str; 3] = ["origin", "webhook_headers", "signed_body"];
+
 impl ChannelDelivery {
     /// Parses a delivery of any service. `null` in an optional field counts as absent: many services write it so.
     pub fn parse(body: &[u8]) -> Result<Self> {
@@ -175,7 +222,16 @@ impl ChannelDelivery {
             }),
             backlog: Vec::new(),
             origin: None,
+            webhook_headers: None,
+            signed_body: None,
         })
+    }
+
+    /// The body as the service wrote and signed it, out of the data of a `channel` event. The hub appends its own fields, the
+    /// first of which is `origin`; quotes in later values are escaped, so its last occurrence is the hub's.
+    pub fn cut_signed_body(event_data: &str) -> Option<String> {
+        let end = event_data.rfind(HUB_FIELDS_START)?;
+        Some(format!("{}}}", &event_data[..end]))
     }
 
     /// The origin of the service that sends this delivery: that of its callback, to which answers go. Two services may use the

@@ -20,6 +20,8 @@ string_enum! {
         Status "status",
         Error "error",
         Member "member",
+        Artifact "artifact",
+        File "file",
     }
 }
 
@@ -38,6 +40,8 @@ pub enum MemberChange {
     /// The hub gave up on its deliveries.
     Unreachable,
     Reachable,
+    /// It did not take the message `id`; `message` says why.
+    Refused,
 }
 
 /// A row of a channel's history. Which fields it has depends on its `type`.
@@ -50,7 +54,7 @@ pub struct ChannelRow {
     /// The id of a message, or the id that pairs a tool call with its result.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub id: Option<String>,
-    /// The name of the tool, or of the member that changed.
+    /// The name of the tool, of the member that changed, or of the artifact or file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -72,6 +76,9 @@ pub struct ChannelRow {
     pub change: Option<MemberChange>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub via: Option<MemberRoute>,
+    /// The version of the artifact that was written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<u64>,
     /// In a tool result, the cursor of its call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<u64>,
@@ -108,6 +115,7 @@ impl ChannelRow {
             code: None,
             change: None,
             via: None,
+            version: None,
             call: None,
             mentions: Vec::new(),
             agent: None,

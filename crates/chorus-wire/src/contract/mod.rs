@@ -26,7 +26,8 @@ pub use object_shape::{
     FieldPresence, FieldShape, ObjectRule, ObjectShape, UnknownFields, check_object, list_faults,
 };
 pub use text_grammar::{
-    HTTP_URL, INSTANT, LengthUnit, OPAQUE_ID, RefusedCharacters, TextGrammar, UTC_INSTANT,
+    CALLBACK_URL, HTTP_URL, INSTANT, LengthUnit, OPAQUE_ID, RefusedCharacters, TextGrammar,
+    UTC_INSTANT,
     is_http_url, is_invisible,
 };
 

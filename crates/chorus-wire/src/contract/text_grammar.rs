@@ -162,16 +162,36 @@ pub const HTTP_URL: TextGrammar = TextGrammar {
 
 pub const URL_PATTERN: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\u0000-\u0020\u007f-\u009f\\@/?#]+(?:[/?#][^\s\u0000-\u0020\u007f-\u009f]*)?$";
 
+/// A callback of a service: a URL that authenticates by itself, so it may be long and have user information (CHN-15).
+pub const CALLBACK_URL: TextGrammar = TextGrammar {
+    accepts: is_callback_url,
+    pattern: r"^[Hh][Tt][Tt][Pp][Ss]?://(?:[^\s\u0000-\u0020\u007f-\u009f\\@/?#]*@)?[^\s\u0000-\u0020\u007f-\u009f\\@/?#]+(?:[/?#][^\s\u0000-\u0020\u007f-\u009f]*)?$",
+    max_chars: limits::CALLBACK_CHARS,
+    example: "https://service.example.com/channels/C04ABCDEF/inbox/tok_1",
+    ..HTTP_URL
+};
+
 pub fn is_http_url(text: &str) -> bool {
+    is_absolute_url(text, limits::URL_CHARS) && !authority_of(text).contains('@')
+}
+
+fn is_callback_url(text: &str) -> bool {
+    is_absolute_url(text, limits::CALLBACK_CHARS) && authority_of(text).matches('@').count() <= 1
+}
+
+fn authority_of(text: &str) -> &str {
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+fn is_absolute_url(text: &str, max_chars: usize) -> bool {
     let has_blank = text.chars().any(|c| c.is_whitespace() || c.is_control());
     // The parser also takes `http:host` and backslashes, which the published pattern does not.
-    let Some((_, rest)) = text.split_once("://") else {
-        return false;
-    };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let is_plain =
-        text.chars().count() <= limits::URL_CHARS && !has_blank && !authority.contains(['@', '\\']);
+    let is_plain = text.contains("://")
+        && text.chars().count() <= max_chars
+        && !authority_of(text).contains('\\');
     is_plain
+        && !has_blank
         && url::Url::parse(text)
             .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }

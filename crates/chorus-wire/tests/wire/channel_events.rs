@@ -144,6 +144,8 @@ fn every_enum_text_parses_back_to_its_variant() {
         ChannelRowKind::Status,
         ChannelRowKind::Error,
         ChannelRowKind::Member,
+        ChannelRowKind::Artifact,
+        ChannelRowKind::File,
     ] {
         assert_eq!(json!(kind), kind.as_str());
     }

@@ -1,7 +1,10 @@
 //! `chorus connection`: prints, rotates or revokes the agent's connection string (CHN-01…04).
 
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
-use chorus_client::channel::SavedConnection;
+use super::channel::read_text;
+use crate::session::{self, ClientSession};
+use crate::{cli::CommonArgs, fail::Fail, output};
+use chorus_client::channel::{SavedConnection, SigningSecret};
+use chorus_wire::secret::Secret;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
@@ -12,9 +15,45 @@ pub struct Args {
     /// Revoke it; services can no longer deliver to you
     #[arg(long)]
     revoke: bool,
+    /// Keep the signing secret of a service, read from standard input: `chorus listen` then refuses what it did not sign
+    #[arg(long, value_name = "ORIGIN", conflicts_with_all = ["rotate", "revoke"])]
+    verify: Option<String>,
+    /// Forget the signing secret of a service
+    #[arg(long, value_name = "ORIGIN", conflicts_with_all = ["rotate", "revoke", "verify"])]
+    no_verify: Option<String>,
+}
+
+/// Keeps or forgets the signing secret of a service (CHN-34).
+fn save_signing_secret(common: &CommonArgs, args: &Args) -> Result<bool, Fail> {
+    let (Some(origin), is_kept) = (
+        args.verify.as_ref().or(args.no_verify.as_ref()),
+        args.verify.is_some(),
+    ) else {
+        return Ok(false);
+    };
+    let origin = url::Url::parse(origin)
+        .ok()
+        .filter(url::Url::has_host)
+        .ok_or_else(|| Fail::usage_error("an origin is such as https://service.example.com"))?
+        .origin()
+        .ascii_serialization();
+    let secret = match is_kept {
+        true => Some(Secret::new(read_text(&["-".to_owned()])?.trim().to_owned())),
+        false => None,
+    };
+    SigningSecret::save(&session::identity_files(common)?, &origin, secret)?;
+    let result = json!({"origin": origin, "verified": is_kept});
+    output::print_result(common.json, &result, || match is_kept {
+        true => format!("deliveries of {origin} must be signed"),
+        false => format!("deliveries of {origin} are not checked"),
+    });
+    Ok(true)
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    if save_signing_secret(common, &args)? {
+        return Ok(());
+    }
     let session = ClientSession::open(common)?;
     if args.revoke {
         let revoked = session.client.revoke_connection().await?;

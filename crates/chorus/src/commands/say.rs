@@ -1,9 +1,10 @@
 //! `chorus say`: posts events to a channel's callback (CHN-23…33, R-71).
 
-use super::{channel::read_text, secret_url};
+use super::channel::{PartsArg, read_parts, read_text};
+use super::secret_url;
 use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_client::channel::{CallbackClient, OutgoingEvent, SavedCallback};
-use chorus_wire::channel::callback_event::{CallbackPost, ChannelIdentity};
+use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent, ChannelIdentity};
 use chorus_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -18,7 +19,7 @@ pub struct Args {
     /// Answer the last delivery of this channel, by its id or name; default: the last delivery of any channel
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// Answer a delivery of this service, by the origin or host of its callback
+    /// Answer a delivery of this service, by the origin or host of its callback, or by 'ORIGIN NAME'
     #[arg(long, value_name = "ORIGIN", conflicts_with = "callback")]
     service: Option<String>,
     /// The text is a status: what you are doing
@@ -42,6 +43,9 @@ pub struct Args {
     /// The arguments of a call, a JSON object
     #[arg(long, value_name = "JSON", requires = "tool_call")]
     args: Option<String>,
+    /// Structured content beside the text: a JSON array of A2A parts, or @FILE
+    #[arg(long, value_name = "JSON", conflicts_with = "kind", value_parser = read_parts)]
+    parts: Option<PartsArg>,
     /// The error code, such as tool_error
     #[arg(long, value_name = "CODE", requires = "error")]
     code: Option<String>,
@@ -109,7 +113,9 @@ fn choose_delivery(saved: Vec<SavedCallback>, args: &Args) -> Result<SavedCallba
         });
         let is_service = args.service.as_ref().is_none_or(|service| {
             let origin = saved.origin();
-            origin == *service
+            // Never by the name alone: a service chooses its name, and could choose that of another.
+            *service == origin
+                || *service == full_service(saved)
                 || origin
                     .split_once("://")
                     .is_some_and(|(_, host)| host == service)
@@ -118,9 +124,14 @@ fn choose_delivery(saved: Vec<SavedCallback>, args: &Args) -> Result<SavedCallba
     };
     let mut found: Vec<SavedCallback> = saved.into_iter().filter(is_chosen).collect();
     if args.channel.is_some() && found.len() > 1 {
-        let choices = found
-            .iter()
-            .map(|saved| format!("--channel {} --service {}", saved.channel, saved.origin()));
+        let choices = found.iter().map(|saved| {
+            let service = full_service(saved);
+            let quote = if service.contains(' ') { "'" } else { "" };
+            format!(
+                "--channel {} --service {quote}{service}{quote}",
+                saved.channel
+            )
+        });
         return Err(Fail::usage_error(format!(
             "several channels are called so; say which one:\n{}",
             choices.collect::<Vec<_>>().join("\n")
@@ -131,6 +142,14 @@ fn choose_delivery(saved: Vec<SavedCallback>, args: &Args) -> Result<SavedCallba
             "no delivery to answer; chorus listen keeps the last one of every channel",
         )
     })
+}
+
+/// The origin of a callback and the name of its service, if the delivery had one.
+fn full_service(saved: &SavedCallback) -> String {
+    let name = saved.service.as_deref().unwrap_or_default();
+    format!("{} {}", saved.origin(), output::escape_controls(name))
+        .trim_end()
+        .to_owned()
 }
 
 fn build_event(args: &Args) -> Result<OutgoingEvent, Fail> {
@@ -158,7 +177,11 @@ fn build_event(args: &Args) -> Result<OutgoingEvent, Fail> {
         (true, _, _) => OutgoingEvent::new_status(text),
         (_, true, _) => OutgoingEvent::new_tool_result(id(), text),
         (_, _, true) => OutgoingEvent::new_error(text, args.code.clone()),
-        (false, false, false) => OutgoingEvent::new_message(text),
+        (false, false, false) => ChannelEvent::Message {
+            content: text,
+            parts: args.parts.as_ref().map(|parts| parts.0.clone()),
+        }
+        .into(),
     })
 }
 

@@ -129,6 +129,44 @@ fn a_channel_is_created_joined_used_and_deleted() {
     remove_member_and_delete(&alice, &bob, &id);
 }
 
+// R-73, R-75, R-76: what people do with a channel beside talking.
+#[test]
+fn people_write_artifacts_fetch_files_and_choose_what_a_member_hears() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops");
+    add_bob(&alice, &bob, "ops");
+    let write = ["channel", "write", "ops", "spec", "-"];
+    let made = alice.run_with_input(&write, "one\n").ok().out;
+    assert_eq!(made, "spec is version 1\n");
+    let next = [&write[..], &["--from", "1"]].concat();
+    alice.run_with_input(&next, "two\n").ok();
+    let stale = alice.run_with_input(&next, "three\n");
+    assert_eq!(stale.code, 4, "{stale:?}");
+    let shown = bob.run(&["channel", "artifacts", "ops", "spec"]).ok().out;
+    assert_eq!(shown.trim(), "two");
+    let parts = r#"[{"data":{"n":1}}]"#;
+    let said = &alice.json(&["channel", "post", "ops", "see", "--parts", parts])[0];
+    assert_eq!(said["parts"][0]["data"]["n"], 1);
+    let bad = alice.run(&["channel", "post", "ops", "see", "--parts", "[{}]"]);
+    assert_eq!(bad.code, 4, "{bad:?}");
+    let mode = &alice.json(&["channel", "deliver", "ops", "bob", "mentions"])[0];
+    assert_eq!(mode["deliver"], "mentions");
+    let history = alice.run(&["channel", "history", &id]).ok().out;
+    assert!(history.contains("alice wrote spec, version 2"), "{history}");
+    let none = bob.run(&["channel", "file", "ops", "none.bin"]);
+    assert!(
+        none.code == 4 && none.err.contains("ERR_NOT_FOUND"),
+        "{none:?}"
+    );
+    bob.run(&["listen", "--count", "1"]).ok();
+    bob.run(&["say", "--channel", "ops", "here", "--parts", parts])
+        .ok();
+    let last = alice.json(&["channel", "history", &id, "--limit", "1"]);
+    assert_eq!(last[0]["parts"][0]["data"]["n"], 1, "{last:?}");
+}
+
 fn remove_member_and_delete(owner: &Agent, bob: &Agent, id: &str) {
     owner.run(&["channel", "remove", id, "bob"]).ok();
     assert_eq!(bob.run(&["channel", "history", id]).code, 4);

@@ -5,20 +5,23 @@ use std::io::{Read, Write};
 
 /// Posts a delivery to a connection string, as a service does.
 fn deliver(connection: &str, callback: &str, content: &str) {
+    let body = serde_json::json!({ "channel": { "id": "C1", "name": "board" }, "callback": callback,
+        "message": { "id": content, "sender": "operator", "content": content } });
+    post_delivery(connection, "", &body.to_string());
+}
+
+/// The same with further headers.
+fn post_delivery(connection: &str, headers: &str, body: &str) {
     let (address, path) = connection
         .strip_prefix("http://")
         .and_then(|rest| rest.split_once('/'))
         .unwrap();
-    let body =
-        serde_json::json!({ "channel": { "id": "C1", "name": "board" }, "callback": callback,
-        "message": { "id": content, "sender": "operator", "content": content } })
-        .to_string();
     let mut socket = std::net::TcpStream::connect(address).unwrap();
     let head = format!(
-        "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n",
         body.len()
     );
-    socket.write_all((head + &body).as_bytes()).unwrap();
+    socket.write_all((head + body).as_bytes()).unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
@@ -77,4 +80,36 @@ fn a_channel_id_of_two_services_must_be_named_with_its_service() {
     deliver(&connection, "http://127.0.0.1:1/answers/tok_3", "once more");
     let shown = bob.run(&["listen", "--once"]).ok().out;
     assert_eq!(shown, "#board at http://127.0.0.1:1 operator: once more\n");
+}
+
+// CHN-34: a delivery that the service did not sign is not shown and not answered.
+#[test]
+fn with_the_secret_of_a_service_only_what_it_signed_is_heard() {
+    const SECRET: &str = "whsec_dGhpcyBpcyBub3QgYSByZWFsIHNlY3JldA==";
+    let scene = Scene::open();
+    let bob = scene.agent("bob");
+    let connection = bob.run(&["connection"]).ok().out.trim().to_owned();
+    let origin = "http://127.0.0.1:1";
+    bob.run_with_input(&["connection", "--verify", origin], SECRET)
+        .ok();
+    deliver(&connection, "http://127.0.0.1:1/answers/tok_1", "forged");
+    let body =
+        serde_json::json!({"channel": {"id": "C1"}, "callback": "http://127.0.0.1:1/answers/tok_2",
+        "message": {"id": "2", "sender": "operator", "content": "signed"}})
+        .to_string();
+    let signature = standardwebhooks::Webhook::new(SECRET)
+        .unwrap()
+        .sign("2", 7, body.as_bytes())
+        .unwrap();
+    let headers =
+        format!("webhook-id: 2\r\nwebhook-timestamp: 7\r\nwebhook-signature: {signature}\r\n");
+    post_delivery(&connection, &headers, &body);
+    let heard = bob.json(&["listen", "--once"]);
+    assert_eq!(heard[0]["delivery"]["message"]["content"], "signed");
+    assert_eq!(heard[0]["verified"], true);
+    bob.run(&["connection", "--no-verify", origin]).ok();
+    deliver(&connection, "http://127.0.0.1:1/answers/tok_3", "unchecked");
+    let heard = bob.json(&["listen", "--once"]);
+    assert_eq!(heard[0]["delivery"]["message"]["content"], "unchecked");
+    assert_eq!(heard[0].get("verified"), None);
 }

@@ -6,10 +6,10 @@ use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::channel::artifacts::{self, ArtifactEdit};
 use chorus_wire::channel::artifact::{
-    Artifact, ArtifactText, ChannelContents, SLUG, TITLE_CHECK, artifact_text,
+    Artifact, ArtifactText, ChannelContents, SLUG, TITLE_CHECK, VERSION_CHECK, artifact_text,
 };
-use chorus_wire::contract::{FieldCheck, integer_between};
-use chorus_wire::{ErrorCode, limits, wire_object};
+use chorus_wire::contract::FieldCheck;
+use chorus_wire::{ErrorCode, wire_object};
 
 pub fn artifact_tools() -> Vec<ToolDefinition<ChannelToolCall>> {
     vec![
@@ -60,7 +60,7 @@ async fn list_artifacts(
     call: ChannelToolCall,
     _: NoArguments,
 ) -> Result<ToolOutput<ChannelContents>, ToolError> {
-    let contents = artifacts::list_artifacts(&call.actor, &call.hub).await?;
+    let contents = artifacts::list_artifacts(&call.actor.into(), &call.hub).await?;
     Ok(ToolOutput::new(
         format!(
             "{} artifacts, {} files",
@@ -81,13 +81,12 @@ wire_object! {
     }
 }
 
-const VERSION_CHECK: FieldCheck = integer_between(1, limits::SAFE_INTEGER_MAX);
-
 async fn read_artifact(
     call: ChannelToolCall,
     args: ArtifactReadArgs,
 ) -> Result<ToolOutput<ArtifactText>, ToolError> {
-    let found = artifacts::read_artifact(&call.actor, &call.hub, &args.slug, args.version).await;
+    let found =
+        artifacts::read_artifact(&call.actor.into(), &call.hub, &args.slug, args.version).await;
     let found = found
         .map_err(|error| ToolError::from_hub_error(error, &[(ErrorCode::NotFound, "slug")]))?;
     Ok(ToolOutput::new(
@@ -112,9 +111,14 @@ async fn create_artifact(
     call: ChannelToolCall,
     args: ArtifactCreateArgs,
 ) -> Result<ToolOutput<Artifact>, ToolError> {
-    let created =
-        artifacts::create_artifact(&call.actor, &call.hub, &args.slug, args.title, args.content)
-            .await;
+    let created = artifacts::create_artifact(
+        &call.actor.into(),
+        &call.hub,
+        &args.slug,
+        args.title,
+        args.content,
+    )
+    .await;
     let created = created
         .map_err(|error| ToolError::from_hub_error(error, &[(ErrorCode::Conflict, "slug")]))?;
     Ok(ToolOutput::new(
@@ -147,7 +151,7 @@ async fn edit_artifact(
 ) -> Result<ToolOutput<Artifact>, ToolError> {
     let edit = parse_edit(args.content, args.find, args.replace)?;
     let edited = artifacts::edit_artifact(
-        &call.actor,
+        &call.actor.into(),
         &call.hub,
         &args.slug,
         args.version,

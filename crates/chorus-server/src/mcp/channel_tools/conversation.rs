@@ -9,7 +9,7 @@ use crate::mcp::tool_error::ToolError;
 use chorus_hub::channel::tools;
 use chorus_wire::channel::channels::{ChannelMember, ChannelPost, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::contract::single_line;
+use chorus_wire::contract::{RawJson, single_line};
 use chorus_wire::{ErrorCode, limits, wire_object};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -87,6 +87,8 @@ wire_object! {
     SendMessageArgs, refuses unknown => {
         /// What you say, plain text or Markdown.
         required content: String = ChannelPost::SHAPE.check_of("content");
+        /// Structured content beside the text, as A2A parts.
+        nullable parts: RawJson = ChannelPost::SHAPE.check_of("parts");
     }
 }
 
@@ -96,7 +98,7 @@ async fn send_message(
 ) -> Result<ToolOutput<ChannelRow>, ToolError> {
     let message = NewChannelMessage {
         content: args.content,
-        parts: None,
+        parts: args.parts.map(|parts| parts.0),
     };
     let row = tools::send_message(&call.actor, &call.hub, message).await;
     let row = row.map_err(|error| {

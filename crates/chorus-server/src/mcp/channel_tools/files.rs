@@ -59,7 +59,7 @@ async fn put_file(
         .map_err(|_| ToolError::invalid_argument("data", "it is not base64"))?;
     let replace = args.replace.unwrap_or(false);
     let stored = files::put_file(
-        &call.actor,
+        &call.actor.into(),
         &call.hub,
         &args.name,
         args.media_type,
@@ -100,7 +100,7 @@ async fn get_file(
     call: ChannelToolCall,
     args: FileGetArgs,
 ) -> Result<ToolOutput<FileContent>, ToolError> {
-    let found = files::get_file(&call.actor, &call.hub, &args.name).await;
+    let found = files::get_file(&call.actor.into(), &call.hub, &args.name).await;
     let (info, content) = found
         .map_err(|error| ToolError::from_hub_error(error, &[(ErrorCode::NotFound, "name")]))?;
     let text = format!("{}, {} bytes", info.name, info.size);

@@ -230,6 +230,28 @@ story!(a_callback_is_good_for_a_day_and_then_gone, |hub| async {
 });
 
 story!(
+    a_dead_callback_is_410_for_a_week_also_when_its_room_is_trimmed,
+    with(|set| set.hub.retain = Some(Duration::from_secs(24 * 3600))),
+    |hub| async {
+        //
+        let (room, oak, delivery) = delivered(&hub).await;
+        let event = json!({"type": "message", "content": "late"});
+        room.owner.delete(&room.path("")).await.data(200);
+        let day = Duration::from_secs(24 * 3600);
+        for _ in 0..7 {
+            hub.advance(day);
+            hub.maintain().await;
+            let late = oak.post_event(&delivery, &event).await;
+            late.refused(410, "ERR_GONE");
+        }
+        hub.advance(2 * day);
+        hub.maintain().await;
+        let forgotten = oak.post_event(&delivery, &event).await;
+        forgotten.refused(404, "ERR_NOT_FOUND");
+    }
+);
+
+story!(
     a_callback_ends_with_its_member_and_with_its_room,
     |hub| async {
         //

@@ -2,8 +2,9 @@
 
 mod channel_access;
 mod channel_tools;
+mod frame_provenance;
 mod frame_tools;
-pub mod host_client;
+pub(crate) mod host_client;
 mod hostile_input;
 mod market_tools;
 mod message_tools;

@@ -48,6 +48,10 @@ pub fn format_member(member: &ChannelMember) -> String {
     if member.membership == ChannelMembership::Invited {
         parts.push("invited".into());
     }
+    if let Some(refusal) = &member.refusal {
+        let text = format!("took nothing: {}", output::escape_controls(&refusal.reason));
+        parts.push(output::paint_text(output::BAD_STYLE, &text));
+    }
     if member.unreachable {
         parts.push(output::paint_text(output::BAD_STYLE, "unreachable"));
     }
@@ -114,12 +118,28 @@ pub fn format_row(row: &ChannelRow) -> String {
                 Some(MemberChange::Removed) => "was put out",
                 Some(MemberChange::Unreachable) => "cannot be reached",
                 Some(MemberChange::Reachable) => "can be reached again",
+                Some(MemberChange::Refused) => "did not take a message:",
                 None => "changed",
             };
             format!(
                 "{time} {}",
-                output::paint_text(output::FAINT_STYLE, &format!("{name} {change}"))
+                output::paint_text(
+                    output::FAINT_STYLE,
+                    format!("{name} {change} {}", text(&row.message)).trim_end()
+                )
             )
         }
+        ChannelRowKind::Artifact => {
+            let version = row.version.unwrap_or_default();
+            let change = format!("wrote {name}, version {version}");
+            format!(
+                "{time} {sender} {}",
+                output::paint_text(output::FAINT_STYLE, &change)
+            )
+        }
+        ChannelRowKind::File => format!(
+            "{time} {sender} {}",
+            output::paint_text(output::FAINT_STYLE, &format!("put the file {name}"))
+        ),
     }
 }

@@ -1,4 +1,4 @@
-//! `chorus channel add|remove|callback`: manages the members of a channel.
+//! `chorus channel add|deliver|remove|callback`: manages the members of a channel.
 
 use super::{find_channel, format};
 use crate::commands::secret_url;
@@ -76,6 +76,21 @@ pub async fn remove_member(
             output::escape_controls(removed.name.as_str())
         )
     });
+    Ok(())
+}
+
+pub async fn set_delivery_mode(
+    common: &CommonArgs,
+    client: &HubClient,
+    channel: &str,
+    name: &str,
+    mode: &str,
+) -> Result<(), Fail> {
+    let member = find_channel(client, channel)
+        .await?
+        .set_delivery_mode(name, mode)
+        .await?;
+    output::print_result(common.json, &member, || format::format_member(&member));
     Ok(())
 }
 

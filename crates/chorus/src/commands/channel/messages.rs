@@ -6,6 +6,7 @@ use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_wire::channel::history_row::ChannelRow;
 use chorus_wire::cursor::Cursor;
+use serde_json::value::RawValue;
 use std::io::Read;
 
 #[derive(Debug, clap::Args)]
@@ -31,16 +32,32 @@ pub fn read_text(words: &[String]) -> Result<String, Fail> {
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
+/// Structured content of a message, unchanged.
+#[derive(Clone, Debug)]
+pub struct PartsArg(pub Box<RawValue>);
+
+/// Reads the value of `--parts`: a JSON array, or `@FILE` with one.
+pub fn read_parts(text: &str) -> Result<PartsArg, String> {
+    let content = match text.strip_prefix('@') {
+        Some(path) => std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?,
+        None => text.to_owned(),
+    };
+    RawValue::from_string(content.trim().to_owned())
+        .map(PartsArg)
+        .map_err(|e| e.to_string())
+}
+
 pub async fn post_message(
     common: &CommonArgs,
     client: &HubClient,
     channel: &str,
     words: &[String],
+    parts: Option<&PartsArg>,
 ) -> Result<(), Fail> {
     let text = read_text(words)?;
     let row = find_channel(client, channel)
         .await?
-        .post_message(&text)
+        .post_parts(&text, parts.map(|parts| &*parts.0))
         .await?;
     output::print_result(common.json, &row, || format::format_row(&row));
     Ok(())

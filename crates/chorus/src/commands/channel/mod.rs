@@ -7,7 +7,7 @@ mod invitations;
 mod members;
 mod messages;
 
-pub use messages::read_text;
+pub use messages::{PartsArg, read_parts, read_text};
 
 use crate::{cli::CommonArgs, fail::Fail};
 use chorus_client::HubClient;
@@ -29,7 +29,7 @@ enum ChannelCommand {
         /// What the channel is about; sent with every delivery
         #[arg(long, value_name = "TEXT")]
         context: Option<String>,
-        /// The service name that agents see; default: the hub's name
+        /// The service name that deliveries show; without it they show none
         #[arg(long, value_name = "TEXT")]
         service: Option<String>,
     },
@@ -67,6 +67,16 @@ enum ChannelCommand {
         channel: String,
         #[arg(required = true)]
         text: Vec<String>,
+        /// Structured content beside the text: a JSON array of A2A parts, or @FILE
+        #[arg(long, value_name = "JSON", value_parser = read_parts)]
+        parts: Option<PartsArg>,
+    },
+    /// Choose which messages are delivered to a member: all, or only those that mention it
+    Deliver {
+        channel: String,
+        name: String,
+        #[arg(value_parser = ["all", "mentions"])]
+        mode: String,
     },
     /// Follow the history, live
     Tail(messages::TailArgs),
@@ -88,6 +98,10 @@ enum ChannelCommand {
         #[arg(long = "at", value_name = "VERSION", requires = "slug")]
         at: Option<u64>,
     },
+    /// Create an artifact, or write its next version; the text is read from FILE, or from standard input for -
+    Write(artifacts::WriteArgs),
+    /// Fetch a file of the channel
+    File(artifacts::FileArgs),
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
@@ -139,9 +153,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         ChannelCommand::Callback { channel, name } => {
             members::create_callback(common, &client, &channel, &name).await
         }
-        ChannelCommand::Post { channel, text } => {
-            messages::post_message(common, &client, &channel, &text).await
-        }
+        ChannelCommand::Post {
+            channel,
+            text,
+            parts,
+        } => messages::post_message(common, &client, &channel, &text, parts.as_ref()).await,
+        ChannelCommand::Deliver {
+            channel,
+            name,
+            mode,
+        } => members::set_delivery_mode(common, &client, &channel, &name, &mode).await,
         ChannelCommand::Tail(tail) => messages::tail_channel(common, &client, tail).await,
         ChannelCommand::History {
             channel,
@@ -151,6 +172,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         ChannelCommand::Artifacts { channel, slug, at } => {
             artifacts::show_artifacts(common, &client, &channel, slug.as_deref(), at).await
         }
+        ChannelCommand::Write(write) => artifacts::write_artifact(common, &client, write).await,
+        ChannelCommand::File(file) => artifacts::fetch_file(common, &client, file).await,
     }
 }
 

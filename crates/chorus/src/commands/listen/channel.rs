@@ -2,7 +2,9 @@
 
 use super::{InboxListener, handler_command};
 use crate::{cli::CommonArgs, fail::Fail, output};
-use chorus_client::channel::{ReceivedDelivery, SavedCallback, callback_origin};
+use chorus_client::channel::{
+    DeliveryTrust, ReceivedDelivery, SavedCallback, SigningSecret, callback_origin,
+};
 use chorus_client::event_stream::StreamEvent;
 use chorus_wire::channel::invitation::ChannelInvite;
 use chorus_wire::cursor::Cursor;
@@ -17,6 +19,9 @@ struct DeliveryLine<'a> {
     id: Option<String>,
     /// Where an answer goes, which the sender of the delivery chose.
     origin: String,
+    /// The service has signed it with the secret that this agent keeps (CHN-34).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<bool>,
     delivery: &'a RawValue,
 }
 
@@ -30,9 +35,15 @@ impl InboxListener<'_> {
                 return self.save_progress(event.cursor, None);
             }
         };
+        let trust = received.check_signature(&SigningSecret::read_all(&self.session.files)?);
+        if trust == DeliveryTrust::Forged {
+            let origin = delivery_origin(&received);
+            tracing::warn!("a delivery in the name of {origin} is refused: it did not sign it");
+            return self.save_progress(event.cursor, None);
+        }
         // Save the callback before printing, so that a message on the screen can be answered.
         SavedCallback::save_callback(&self.session.files, &received.delivery)?;
-        let line = delivery_line(event.cursor, &received);
+        let line = delivery_line(event.cursor, &received, trust);
         self.print_delivery(&line, &received);
         self.remaining -= 1;
         self.save_progress(event.cursor, None)?;
@@ -65,12 +76,17 @@ impl InboxListener<'_> {
     }
 }
 
-fn delivery_line(cursor: Option<Cursor>, received: &ReceivedDelivery) -> String {
+fn delivery_line(
+    cursor: Option<Cursor>,
+    received: &ReceivedDelivery,
+    trust: DeliveryTrust,
+) -> String {
     let body: &RawValue = serde_json::from_str(&received.body).unwrap_or(RawValue::NULL);
     let line = DeliveryLine {
         event: "channel",
         id: cursor.map(|cursor| cursor.to_string()),
         origin: delivery_origin(received),
+        verified: (trust == DeliveryTrust::Verified).then_some(true),
         delivery: body,
     };
     serde_json::to_string(&line).unwrap_or_default()

@@ -306,6 +306,27 @@ async fn persistent_callbacks(
 }
 
 async fn artifacts(transcript: &mut Transcript, ivan: &str, room: &str) {
+    let new = json!({"slug": "plan", "content": "one"});
+    for status in [201, 409] {
+        let made = transcript.post(ivan, &format!("{room}/artifacts"), &new);
+        made.await.expect_status(status);
+    }
+    let edit = json!({"version": 1, "find": "one", "replace": "two"});
+    for status in [200, 409] {
+        let path = format!("{room}/artifacts/plan");
+        let edited = raw_request("PATCH", &path).key(ivan).json(&edit);
+        transcript.record(edited).await.expect_status(status);
+    }
+    for (name, status) in [("trace.bin", 200), ("none", 404)] {
+        let file = transcript.get(ivan, &format!("{room}/files/{name}"));
+        file.await.expect_status(status);
+    }
+    for (name, status) in [("oak", 200), ("ivan", 409), ("none", 404)] {
+        let path = format!("{room}/members/{name}");
+        let change = raw_request("PATCH", &path).key(ivan);
+        let change = change.json(&json!({"deliver": "mentions"}));
+        transcript.record(change).await.expect_status(status);
+    }
     for key in [ivan, "", OPERATOR_KEY] {
         for rest in [
             "",
