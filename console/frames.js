@@ -29,6 +29,10 @@ export const FRAME_KINDS = [
   'flush_executed',
 ];
 
+/** How long a frame without ttl_ms is news, and the kinds whose payload says it. The same as in the client library. */
+const DEFAULT_HORIZON_MS = 3_600_000;
+const SELF_DATED_KINDS = ['agent_lock_request', 'agent_lease_extend', 'agent_binding_moment', 'agent_handover'];
+
 /** An empty frame state. `decisions` and `answers` are frames by the id of the asking frame. */
 export function createFrameState() {
   return { frames: [], seenIds: new Set(), claims: new Map(), decisions: new Map(), answers: new Map(), lastOrder: 0 };
@@ -39,7 +43,9 @@ export function addFrame(state, frame, now = Date.now()) {
   if (!frame?.frame_id || state.seenIds.has(frame.frame_id)) return false;
   state.seenIds.add(frame.frame_id);
   const createdAt = Date.parse(frame.created_at);
-  if (frame.ttl_ms && createdAt + frame.ttl_ms < now) return false;
+  // FRM-11: without ttl_ms a default applies, except where the payload says how long it is valid.
+  const horizon = frame.ttl_ms ?? (SELF_DATED_KINDS.includes(frame.kind) ? Infinity : DEFAULT_HORIZON_MS);
+  if (createdAt + horizon < now) return false;
   state.frames.push(frame);
   if (state.frames.length > MAX_FRAMES) {
     for (const dropped of state.frames.splice(0, MAX_FRAMES / 2)) state.seenIds.delete(dropped.frame_id);

@@ -213,7 +213,16 @@ function pickPublicFields(name, data = {}) {
 }
 
 function handleFrameEvent(name, data) {
-  if (name === 'connected' || name === 'resume-gap' || !data?.frame_id) return;
+  if (name === 'resume-gap') {
+    // The first replay starts before everything that the hub keeps, so its gap says nothing.
+    if (!hubState.frames.seenIds.size) return;
+    // FRM-71: frames were missed, so claims and decisions may be incomplete until the page is loaded again.
+    hubState.frames.hasGap = true;
+    appendLogEntry(name, {});
+    notifySubscribers('frames');
+    return;
+  }
+  if (name === 'connected' || !data?.frame_id) return;
   if (!addFrame(hubState.frames, data)) return;
   appendLogEntry(name, { sender: data.sender_handle, frame_id: data.frame_id }, data.created_at);
   notifySubscribers('frames');

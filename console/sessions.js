@@ -32,6 +32,7 @@ export function openView(root) {
     return undefined;
   }
   const decisionsNode = h('div.decisions');
+  const gapNode = h('p.note', { role: 'status', hidden: true, 'data-gap': '' }, t('frames.gap'));
   const kindFilters = h('div.chips', { role: 'group', 'aria-label': t('frames.kinds') });
   const detail = h('pre.entry', { hidden: true, tabindex: '0' });
   const list = createVirtualList({
@@ -58,6 +59,7 @@ export function openView(root) {
           'section.card.column',
           {},
           h('h2', {}, t('frames'), h('span.quiet.small', {}, ` ${principal.handle}`)),
+          gapNode,
           kindFilters,
           h('div.frame-list', {}, list.node),
           detail,
@@ -103,6 +105,7 @@ export function openView(root) {
     });
   };
   const renderFrames = () => {
+    gapNode.hidden = !hubState.frames.hasGap;
     const counts = new Map();
     for (const frame of hubState.frames.frames) counts.set(frame.kind, (counts.get(frame.kind) ?? 0) + 1);
     replaceContent(

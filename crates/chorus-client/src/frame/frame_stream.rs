@@ -187,7 +187,9 @@ impl FrameStream {
                 return None;
             }
         };
-        let is_stale = frame.stale_at().is_some_and(|at| at < (self.now)());
+        let is_stale = frame
+            .expires_for_receiver_at()
+            .is_some_and(|at| at < (self.now)());
         (self.seen_ids.insert_new(frame.frame_id) && !is_stale).then_some(frame)
     }
 }

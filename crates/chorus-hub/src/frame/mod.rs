@@ -26,7 +26,7 @@ use crate::store::AgentId;
 pub use frame_ring::{RING_RETENTION, RingRetention};
 pub use open_stream::{FrameStreamRequest, open_stream};
 pub use roster::list_roster;
-pub use submit::{FrameSubmitter, submit_frame};
+pub use submit::{FrameSubmitter, find_owner_handle, submit_frame};
 
 use crate::cluster::FrameStream;
 use crate::context::HubContext;

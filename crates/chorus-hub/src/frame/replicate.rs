@@ -175,6 +175,7 @@ pub(super) async fn replicate_frame(
     Ok(SubmissionReply {
         frame_id: frame.frame_id,
         recipient_count,
+        coarse: !resolved.is_own,
     })
 }
 

@@ -113,13 +113,20 @@ async fn check_sender_identity(
 /// Whether the handle is that of the agent's owner. An owner's name is chosen by its first agent, so the agent that has the name
 /// today must also belong to the owner.
 async fn is_owner(frames: &Frames, agent: &Agent, handle: &Handle) -> Result<bool, FrameError> {
+    Ok(find_owner_handle(frames, agent).await?.as_ref() == Some(handle))
+}
+
+/// The handle of the agent's owner, for which an instrument acts.
+pub async fn find_owner_handle(
+    frames: &Frames,
+    agent: &Agent,
+) -> Result<Option<Handle>, FrameError> {
     let Ok(name) = AgentName::parse("owner_id", &agent.owner_name) else {
-        return Ok(false);
+        return Ok(None);
     };
     let owner = identity::find_agent(frames.context().identity(), &name).await?;
-    Ok(owner.is_some_and(|owner| {
-        owner.owner == agent.owner && owner.handle.as_deref() == Some(handle.as_str())
-    }))
+    let owner = owner.filter(|owner| owner.owner == agent.owner);
+    Ok(owner.and_then(|owner| Handle::parse(owner.handle.as_deref()?)))
 }
 
 /// The sender's own handle needs no grant; every other scope is looked up.
@@ -213,6 +220,7 @@ fn emit_locally(
     Ok(SubmissionReply {
         frame_id: frame.frame_id,
         recipient_count,
+        coarse: !resolved.is_own,
     })
 }
 

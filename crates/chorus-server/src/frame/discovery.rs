@@ -1,4 +1,4 @@
-//! `GET /.well-known/mcp.json`: the frame endpoints, for runtimes that found this host by DNS (FRM-113).
+//! `GET /.well-known/mcp.json` and `alter.json`: the MCP server and the frame endpoints, for runtimes that found this host by DNS (FRM-113).
 
 use crate::http::{app_state::AppState, reply, reply::ApiResult};
 use axum::extract::State;
@@ -9,7 +9,9 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::default().routes(routes!(get_frame_discovery))
+    OpenApiRouter::default()
+        .routes(routes!(get_frame_discovery))
+        .routes(routes!(get_sdk_discovery))
 }
 
 /// The addresses of the frame routes. What is in braces is a parameter.
@@ -22,7 +24,15 @@ struct FrameDiscoveryDocument {
     host_name: String,
     /// The full discovery document.
     discovery: String,
+    mcp: McpServerAddress,
     frames: FrameEndpoints,
+}
+
+/// The MCP server of the hub.
+#[derive(Serialize, ToSchema)]
+struct McpServerAddress {
+    url: String,
+    transport: &'static str,
 }
 
 /// Where frames are submitted, and where sessions and frames are read.
@@ -40,6 +50,19 @@ struct FrameEndpoints {
 #[utoipa::path(get, path = "/.well-known/mcp.json", tag = "frame",
     responses((status = 200, body = FrameDiscoveryDocument, description = "The addresses.")))]
 async fn get_frame_discovery(State(state): State<AppState>) -> ApiResult {
+    describe_addresses(&state)
+}
+
+/// Get the addresses of the frame routes, for SDKs
+///
+/// The same document under the name that SDKs ask for last.
+#[utoipa::path(get, path = "/.well-known/alter.json", tag = "frame",
+    responses((status = 200, body = FrameDiscoveryDocument, description = "The addresses.")))]
+async fn get_sdk_discovery(State(state): State<AppState>) -> ApiResult {
+    describe_addresses(&state)
+}
+
+fn describe_addresses(state: &AppState) -> ApiResult {
     let url = &state.public_url;
     let document = FrameDiscoveryDocument {
         name: state.server_name.clone(),
@@ -47,6 +70,10 @@ async fn get_frame_discovery(State(state): State<AppState>) -> ApiResult {
         url: url.clone(),
         host_name: state.hub.options().host_name.clone(),
         discovery: format!("{url}/.well-known/chorus.json"),
+        mcp: McpServerAddress {
+            url: format!("{url}/mcp"),
+            transport: "streamable-http",
+        },
         frames: FrameEndpoints {
             envelope_version: ENVELOPE_VERSION,
             submit: format!("{url}/frames"),

@@ -20,7 +20,7 @@ pub fn preflight_response() -> Response {
         ),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, X-Request-Id, X-Chorus-Instrument, X-Chorus-Session, X-Chorus-Tool, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
+            "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, X-Request-Id, X-Chorus-Instrument, X-Chorus-Session, X-Chorus-Tool, X-Chorus-Compute, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
         ),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];

@@ -21,6 +21,8 @@ pub struct SessionHeaders {
     pub instrument: Option<String>,
     pub session: Option<String>,
     pub tool: Option<String>,
+    /// Where the model runs that calls the tool (FRM-15).
+    pub compute: Option<String>,
 }
 
 impl SessionHeaders {
@@ -35,6 +37,7 @@ impl SessionHeaders {
             instrument: header_text("x-chorus-instrument"),
             session: header_text("x-chorus-session"),
             tool: header_text("x-chorus-tool"),
+            compute: header_text("x-chorus-compute"),
         }
     }
 }

@@ -92,6 +92,10 @@ struct FrameRetention {
     seconds: u64,
     frames: usize,
     bytes: usize,
+    /// Who can read what is kept.
+    access: &'static str,
+    /// When it is deleted before it is old.
+    deletion: &'static str,
 }
 
 /// Get the discovery document
@@ -167,6 +171,11 @@ fn describe_limits(state: &AppState) -> PublishedLimits {
     }
 }
 
+/// FRM-112: with several hubs the frame stream of NATS keeps frames too, and is not purged when a hub restarts or an agent
+/// leaves. The text is the same on every hub.
+const FRAME_DELETION: &str =
+    "after that time; on a hub alone also when it restarts or the agent unregisters";
+
 fn describe_retention(state: &AppState) -> RetentionInfo {
     RetentionInfo {
         messages_seconds: state.hub.options().retain.map(|age| age.as_secs()),
@@ -174,6 +183,8 @@ fn describe_retention(state: &AppState) -> RetentionInfo {
             seconds: limits::RING_RETENTION.as_secs(),
             frames: limits::RING_FRAMES,
             bytes: limits::RING_BYTES,
+            access: "the sessions of the handle, with its key",
+            deletion: FRAME_DELETION,
         },
     }
 }

@@ -123,6 +123,26 @@ async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_says_that_frames_were_missed() {
+    // FRM-71: a hub that restarts has lost what it kept
+    let Some(mut stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    stage.view("sessions").await;
+    let frame = alice.advisory("before the restart");
+    alice.submit("~alice", &frame).await;
+    stage.browser.shows("before the restart").await;
+    let note = "document.querySelector('[data-gap]').hidden";
+    stage.browser.eventually(note).await;
+    stage.hub.settings.listen = stage.hub.addr();
+    stage.hub.stop().await;
+    stage.hub.restart().await;
+    stage.browser.eventually(&format!("!{note}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_only_looks_takes_no_message_from_an_agents_endpoint() {
     // An open inbox is preferred to an endpoint, so a page that opened one would have what is meant for the agent.
     let Some(stage) = Stage::open().await else {

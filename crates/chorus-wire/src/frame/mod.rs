@@ -11,6 +11,7 @@ mod grammars;
 mod kind;
 pub mod organisation;
 pub mod payload;
+pub mod redact;
 mod reply;
 mod scope;
 mod submission;
@@ -98,6 +99,33 @@ impl Frame {
                 "created_at",
                 "within 24 hours of the hub's clock",
             )),
+        }
+    }
+
+    /// When a receiver treats the frame as stale: after its `ttl_ms`, or after a default horizon (FRM-11). A lock, a binding
+    /// moment and a handover say themselves how long they are valid.
+    pub fn expires_for_receiver_at(&self) -> Option<UnixMicros> {
+        match self.kind() {
+            FrameKind::AgentLockRequest
+            | FrameKind::AgentLeaseExtend
+            | FrameKind::AgentBindingMoment
+            | FrameKind::AgentHandover => self.stale_at(),
+            FrameKind::AgentAdvisory
+            | FrameKind::AgentBroadcast
+            | FrameKind::AgentLockRelease
+            | FrameKind::AgentQuery
+            | FrameKind::AgentResponse
+            | FrameKind::AgentReturnEvent
+            | FrameKind::PeerDiagnosticRequest
+            | FrameKind::PeerDiagnosticResponse
+            | FrameKind::IntentDeclare
+            | FrameKind::IntentWithdraw
+            | FrameKind::FlushExecuted => {
+                let default = self
+                    .created_at
+                    .saturating_add(limits::FRAME_DEFAULT_HORIZON);
+                Some(self.stale_at().unwrap_or(default))
+            }
         }
     }
 

@@ -13,6 +13,22 @@ pub struct SubmissionReply {
     /// How many live sessions received the frame. Outside the sender's own handle and organisations it is coarse: 0, 1
     /// (some) or 10 (many).
     pub recipient_count: u64,
+    /// Whether the count may be coarse (FRM-108). The answer does not say it; it follows from the scope.
+    #[serde(skip)]
+    pub coarse: bool,
+}
+
+impl SubmissionReply {
+    /// How many sessions received the frame, in words: a coarse count is a range.
+    pub fn describe_count(&self) -> String {
+        match (self.recipient_count, self.coarse) {
+            (0, _) => "no session".to_owned(),
+            (1, true) => "1 to 9 sessions".to_owned(),
+            (10, true) => "10 sessions or more".to_owned(),
+            (1, false) => "1 session".to_owned(),
+            (many, _) => format!("{many} sessions"),
+        }
+    }
 }
 
 /// The live sessions of a handle.

@@ -6,6 +6,7 @@ use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_wire::contract::FieldCheck;
 use chorus_wire::frame::payload::{AgentAdvisory, AgentBroadcast, AgentHandover, EventClass};
+use chorus_wire::frame::redact::redact_payload;
 use chorus_wire::frame::{FRAME_SHAPE, FrameKind, FramePayload, SubmissionReply};
 use serde_json::{Map, Value};
 
@@ -46,7 +47,7 @@ pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
 }
 
 const SEND_DESCRIPTION: &str = "Submit a frame of any kind to live sessions. Where a kind has a tool of its own (agent_advise, agent_broadcast, \
-    agent_query …), use that. Heard live, kept for minutes. No secrets: every session in the scope reads it. recipient_count 0: \
+    agent_query …), use that. Heard live, kept for minutes. No secrets: every session in the scope reads it; scope diagnostics most narrowly. recipient_count 0: \
     no session is listening.";
 
 const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on, so that none gets in your way. Use it when you start on a \
@@ -67,10 +68,7 @@ async fn submit_announcement(
     let submitted = sender
         .submit_frame(call, payload.kind(), payload, None)
         .await?;
-    Ok(ToolOutput::new(
-        describe_reach(submitted.recipient_count),
-        submitted,
-    ))
+    Ok(ToolOutput::new(describe_reach(&submitted), submitted))
 }
 
 frame_tool_args! {
@@ -85,18 +83,27 @@ frame_tool_args! {
     }
 }
 
+/// Diagnostics are often pasted from logs (FRM-107).
+const fn is_diagnostic(kind: FrameKind) -> bool {
+    matches!(
+        kind,
+        FrameKind::PeerDiagnosticRequest | FrameKind::PeerDiagnosticResponse
+    )
+}
+
 async fn send_frame(
     call: ToolCall,
     args: AgentSendArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
+    let payload = match is_diagnostic(args.kind) {
+        true => redact_payload(args.payload),
+        false => args.payload,
+    };
     let submitted = sender
-        .submit_frame(&call, args.kind, args.payload, args.ttl_ms)
+        .submit_frame(&call, args.kind, payload, args.ttl_ms)
         .await?;
-    Ok(ToolOutput::new(
-        describe_reach(submitted.recipient_count),
-        submitted,
-    ))
+    Ok(ToolOutput::new(describe_reach(&submitted), submitted))
 }
 
 frame_tool_args! {
@@ -117,7 +124,7 @@ async fn advise_sessions(
     call: ToolCall,
     args: AgentAdviseArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let advisory = AgentAdvisory {
         advisory_text: args.advisory_text,
         file_refs: args.file_refs,
@@ -143,7 +150,7 @@ async fn broadcast_news(
     call: ToolCall,
     args: AgentBroadcastArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let broadcast = AgentBroadcast {
         broadcast_text: args.broadcast_text,
         event_class: args.event_class,
@@ -170,7 +177,7 @@ async fn hand_over_work(
     call: ToolCall,
     args: AgentHandoverArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let handover = AgentHandover {
         previous_session_id: args
             .previous_session_id

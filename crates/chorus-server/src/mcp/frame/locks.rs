@@ -83,7 +83,7 @@ async fn acquire_lock(
     call: ToolCall,
     args: LockAcquireArgs,
 ) -> Result<ToolOutput<ClaimOutcome>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let ttl_ms = args.ttl_ms.unwrap_or(DEFAULT_LEASE_MS);
     let request = AgentLockRequest {
         resource: args.resource,
@@ -118,7 +118,7 @@ async fn acquire_lock(
         }
         None => format!(
             "{resource} is claimed until {expires_at}; {}",
-            describe_reach(submitted.recipient_count)
+            describe_reach(&submitted)
         ),
     };
     Ok(ToolOutput::new(
@@ -147,7 +147,7 @@ async fn release_lock(
     call: ToolCall,
     args: LockReleaseArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let release = AgentLockRelease {
         lease_id: args.lease_id,
         resource: args.resource,
@@ -155,10 +155,7 @@ async fn release_lock(
     let submitted = sender
         .submit_frame(&call, FrameKind::AgentLockRelease, release, None)
         .await?;
-    Ok(ToolOutput::new(
-        describe_reach(submitted.recipient_count),
-        submitted,
-    ))
+    Ok(ToolOutput::new(describe_reach(&submitted), submitted))
 }
 
 frame_tool_args! {
@@ -175,7 +172,7 @@ async fn extend_lease(
     call: ToolCall,
     args: LeaseExtendArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let extension = AgentLeaseExtend {
         lease_id: args.lease_id,
         ttl_ms: args.ttl_ms,
@@ -183,8 +180,5 @@ async fn extend_lease(
     let submitted = sender
         .submit_frame(&call, FrameKind::AgentLeaseExtend, extension, None)
         .await?;
-    Ok(ToolOutput::new(
-        describe_reach(submitted.recipient_count),
-        submitted,
-    ))
+    Ok(ToolOutput::new(describe_reach(&submitted), submitted))
 }

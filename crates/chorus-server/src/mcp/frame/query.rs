@@ -84,7 +84,7 @@ async fn query_sessions(
     call: ToolCall,
     args: AgentQueryArgs,
 ) -> Result<ToolOutput<QueryOutcome>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let response_scope = args
         .response_scope
         .unwrap_or_else(|| sender.session_scope());
@@ -113,7 +113,7 @@ async fn query_sessions(
             .unwrap_or_default();
     }
     let text = match responses.len() {
-        0 => describe_reach(submitted.recipient_count),
+        0 => describe_reach(&submitted),
         count => format!("{count} answers"),
     };
     let response_scope = response_scope.to_string();
@@ -201,7 +201,7 @@ async fn respond_to_query(
     call: ToolCall,
     args: AgentRespondArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
-    let sender = FrameSender::from_call(&call, &args)?;
+    let sender = FrameSender::from_call(&call, &args).await?;
     let response = AgentResponse {
         query_id: args.query_id,
         response_text: args.response_text,
@@ -214,8 +214,5 @@ async fn respond_to_query(
     let submitted = sender
         .submit_frame(&call, FrameKind::AgentResponse, response, None)
         .await?;
-    Ok(ToolOutput::new(
-        describe_reach(submitted.recipient_count),
-        submitted,
-    ))
+    Ok(ToolOutput::new(describe_reach(&submitted), submitted))
 }

@@ -5,7 +5,8 @@ use crate::mcp::tool_error::ToolError;
 use chorus_hub::frame::{self, FrameSubmitter};
 use chorus_hub::random;
 use chorus_wire::frame::{
-    ENVELOPE_VERSION, FrameError, FrameKind, FrameScope, ScopeIdent, SubmissionReply,
+    ComputeLocation, ENVELOPE_VERSION, FrameError, FrameKind, FrameScope, ScopeIdent,
+    SubmissionReply,
 };
 use chorus_wire::identity::Handle;
 use serde::Serialize;
@@ -54,13 +55,23 @@ pub struct FrameSender {
     pub instrument: ScopeIdent,
     pub session: Option<ScopeIdent>,
     tool: Option<ScopeIdent>,
+    /// The own handle, or that of the owner for an instrument.
+    acted_by: Handle,
+    compute_location: ComputeLocation,
 }
+
+/// FRM-15: where the model runs that calls a tool is not known here. Most run on a server, and a frame must not claim that
+/// nothing left the device if it did.
+const DEFAULT_COMPUTE: ComputeLocation = ComputeLocation::ServerActive;
 
 /// The instrument and session name of a session that names none.
 const DEFAULT_NAME: &str = "mcp";
 
 impl FrameSender {
-    pub fn from_call(call: &ToolCall, args: impl Into<SenderArgs>) -> Result<Self, ToolError> {
+    pub async fn from_call(
+        call: &ToolCall,
+        args: impl Into<SenderArgs>,
+    ) -> Result<Self, ToolError> {
         let handle = own_handle(call)?;
         let args: SenderArgs = args.into();
         let headers = &call.session;
@@ -83,6 +94,8 @@ impl FrameSender {
             instrument: instrument.map_or_else(default_instrument, Ok)?,
             session,
             tool: parse_header("X-Chorus-Tool", headers.tool.as_deref())?,
+            acted_by: find_principal_handle(call, &handle).await?,
+            compute_location: parse_compute_header(headers.compute.as_deref())?,
             handle,
         })
     }
@@ -134,9 +147,9 @@ impl FrameSender {
             "recipient_handle": self.scope.addressed_handle(),
             "created_at": call.state.hub.clock().now(),
             "payload": payload,
-            "acted_by": self.handle,
+            "acted_by": self.acted_by,
             "drafted_with": drafter_handle(&self.instrument),
-            "provenance_compute_location": "local-only",
+            "provenance_compute_location": self.compute_location,
             "provenance_method": ["mcp-tool"],
             "provenance_context_check": "skipped",
             "provenance_basis": provenance_basis,
@@ -159,6 +172,28 @@ impl FrameSender {
         )
         .await?)
     }
+}
+
+/// The handle that frames name in `acted_by`: an instrument acts for its owner.
+async fn find_principal_handle(call: &ToolCall, own: &Handle) -> Result<Handle, ToolError> {
+    if !own.is_instrument() {
+        return Ok(own.clone());
+    }
+    let owner = frame::find_owner_handle(call.state.hub.frames(), call.calling_agent()?).await?;
+    owner.ok_or_else(|| {
+        let reason = "this agent is an instrument (~cc-…), and its owner has no handle to act for";
+        ToolError::invalid_argument("scope", reason)
+    })
+}
+
+fn parse_compute_header(given: Option<&str>) -> Result<ComputeLocation, ToolError> {
+    let Some(text) = given else {
+        return Ok(DEFAULT_COMPUTE);
+    };
+    ComputeLocation::parse(text).ok_or_else(|| {
+        let requirement = format!("one of {}", ComputeLocation::TEXTS.join(", "));
+        FrameError::invalid_field("X-Chorus-Compute", requirement).into()
+    })
 }
 
 fn parse_header(name: &str, given: Option<&str>) -> Result<Option<ScopeIdent>, ToolError> {
@@ -191,10 +226,10 @@ pub fn own_handle(call: &ToolCall) -> Result<Handle, ToolError> {
 }
 
 /// A summary of how many sessions received a frame.
-pub fn describe_reach(count: u64) -> String {
-    match count {
-        0 => "no session is listening".to_owned(),
-        1 => "1 session has it".to_owned(),
-        many => format!("{many} sessions have it"),
+pub fn describe_reach(submitted: &SubmissionReply) -> String {
+    match (submitted.recipient_count, submitted.coarse) {
+        (0, _) => "no session is listening".to_owned(),
+        (1, false) => "1 session has it".to_owned(),
+        (_, _) => format!("{} have it", submitted.describe_count()),
     }
 }

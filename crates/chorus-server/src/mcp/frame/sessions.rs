@@ -94,7 +94,7 @@ async fn create_subscription(
         instrument: args.instrument,
         session: args.session,
     };
-    let sender = FrameSender::from_call(&call, sender_args)?;
+    let sender = FrameSender::from_call(&call, sender_args).await?;
     let token = identity::create_session_token(&call.principal, call.state.hub.identity()).await?;
     let mut stream_url = format!(
         "{}/handles/{}/stream?session_token={}&instrument={}",

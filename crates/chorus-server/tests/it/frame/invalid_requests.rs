@@ -224,10 +224,14 @@ memory_story!(
                 .starts_with("application/json"),
             "{answer:?}"
         );
-        let text = answer.json().to_string();
+        let document = answer.json();
+        let text = document.to_string();
         assert!(
             text.contains(&hub.url) && text.contains("/frames"),
             "{text}"
         );
+        assert_eq!(document["mcp"]["url"], format!("{}/mcp", hub.url));
+        let sdk = hub.anonymous().get("/.well-known/alter.json").await;
+        assert_eq!(sdk.json(), document, "the name that SDKs ask for last");
     }
 );

@@ -312,3 +312,21 @@ memory_story!(every_kind_is_held_to_its_own_shape, |hub| async {
     })
     .await;
 });
+
+memory_story!(a_refused_query_names_its_field, |hub| async {
+    // FRM-88: also where code refuses that all protocols share
+    let alice = hub.agent("alice").await;
+    for (query, field) in [
+        ("?filter=kind:agent_query&filter=kind:agent_query", "filter"),
+        ("?token=x", "token"),
+        ("?session=s1&session=s2", "session"),
+    ] {
+        let refused = alice.get(&alice.stream_path(query)).await;
+        let body = refused.json();
+        assert_eq!(
+            (&body["code"], &body["field"]),
+            (&"field-invalid".into(), &field.into()),
+            "{query}: {body}"
+        );
+    }
+});

@@ -49,8 +49,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         format::print_aside(
             false,
             &format!(
-                "asked {query_id}, sessions that heard it: {}",
-                sent.submitted.recipient_count
+                "asked {query_id}, heard by {}",
+                sent.submitted.describe_count()
             ),
         );
     }

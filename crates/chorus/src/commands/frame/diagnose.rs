@@ -8,6 +8,7 @@ use chorus_client::frame::random_uuid;
 use chorus_wire::frame::payload::{
     DiagnosticSeverity, PeerDiagnosticRequest, PeerDiagnosticResponse,
 };
+use chorus_wire::frame::redact::redact_text;
 use chorus_wire::frame::{Frame, FrameKind, FramePayload, FrameScope};
 use serde_json::json;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The symptom; with --answer, the finding. Do not include secrets
+    /// The symptom; with --answer, the finding. What looks like a secret is redacted
     #[arg(required = true)]
     text: Vec<String>,
     /// The severity: info, degraded or blocked
@@ -47,14 +48,15 @@ fn parse_severity(text: &str) -> Result<DiagnosticSeverity, String> {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let stop = StopSignal::watch()?;
     let context = FrameContext::open(common, args.sender.clone()).await?;
-    let refs = Some(args.refs.clone()).filter(|refs| !refs.is_empty());
+    let refs: Vec<String> = args.refs.iter().map(|one| redact_text(one)).collect();
+    let refs = Some(refs).filter(|refs| !refs.is_empty());
     if let Some(id) = args.answer {
         return send_finding(&context, &args, id, refs).await;
     }
     let scope = context.resolve_scope(&args.target);
     let diagnostic_id = random_uuid();
     let payload = PeerDiagnosticRequest {
-        symptom: args.text.join(" "),
+        symptom: redact_text(&args.text.join(" ")),
         diagnostic_id,
         substrate_refs: refs,
         severity: args.severity.unwrap_or(DiagnosticSeverity::Info),
@@ -89,8 +91,8 @@ async fn send_finding(
 ) -> Result<(), Fail> {
     let payload = PeerDiagnosticResponse {
         diagnostic_id: id,
-        finding: args.text.join(" "),
-        remediation: args.remediation.clone(),
+        finding: redact_text(&args.text.join(" ")),
+        remediation: args.remediation.as_deref().map(redact_text),
         substrate_refs: refs,
     };
     let scope = match args.target.explicit_scope() {

@@ -11,8 +11,7 @@ pub fn format_submitted(submitted: &SubmissionReply) -> String {
     let id = paint_text(FAINT_STYLE, &submitted.frame_id.to_string());
     match submitted.recipient_count {
         0 => format!("no session is listening  {id}"),
-        1 => format!("heard by 1 session  {id}"),
-        many => format!("heard by {many} sessions  {id}"),
+        _ => format!("heard by {}  {id}", submitted.describe_count()),
     }
 }
 

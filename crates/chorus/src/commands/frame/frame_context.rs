@@ -12,6 +12,7 @@ use chorus_wire::frame::{
 use chorus_wire::identity::{AgentAddress, Handle};
 use chorus_wire::time::UnixMicros;
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// The options for the sending session and the provenance of its frames.
@@ -38,9 +39,9 @@ pub struct SenderArgs {
     /// The basis; default: this session, or towards other handles only that it was a command
     #[arg(long, value_name = "TAG", help_heading = "Session")]
     basis: Option<String>,
-    /// Where it was computed: server-active, server-aggregate or local-only
-    #[arg(long, value_name = "WHERE", value_parser = parse_compute_location, default_value = "local-only", help_heading = "Session")]
-    compute: ComputeLocation,
+    /// Where it was computed: server-active, server-aggregate or local-only; default: local-only for a command at a terminal, server-active for one that a program runs
+    #[arg(long, value_name = "WHERE", env = "CHORUS_COMPUTE", value_parser = parse_compute_location, help_heading = "Session")]
+    pub compute: Option<ComputeLocation>,
     /// Declare that your own policy was checked first
     #[arg(long, help_heading = "Session")]
     context_checked: bool,
@@ -88,7 +89,16 @@ fn parse_scope(text: &str) -> Result<FrameScope, String> {
         .map_err(|e: chorus_wire::frame::FrameError| e.message)
 }
 
-fn parse_compute_location(text: &str) -> Result<ComputeLocation, String> {
+/// FRM-15: a person at a terminal computed nothing elsewhere. A command that a program runs, such as the hook of a coding
+/// agent, most likely carries the words of a model that runs on a server.
+fn default_compute() -> ComputeLocation {
+    match std::io::stdin().is_terminal() {
+        true => ComputeLocation::LocalOnly,
+        false => ComputeLocation::ServerActive,
+    }
+}
+
+pub fn parse_compute_location(text: &str) -> Result<ComputeLocation, String> {
     ComputeLocation::parse(text)
         .ok_or_else(|| format!("one of {}", ComputeLocation::TEXTS.join(", ")))
 }
@@ -126,7 +136,7 @@ impl<'a> FrameContext<'a> {
             sender.method = sender_args.methods;
         }
         sender.basis = sender_args.basis;
-        sender.compute_location = sender_args.compute;
+        sender.compute_location = sender_args.compute.unwrap_or_else(default_compute);
         sender.return_ref = sender_args.return_ref;
         sender.ttl_ms = sender_args
             .stale_after
@@ -161,10 +171,11 @@ impl<'a> FrameContext<'a> {
     }
 
     pub async fn submit_frame(&self, scope: &FrameScope, frame: Frame) -> Result<SentFrame, Fail> {
-        let submitted = self
+        let mut submitted = self
             .client
             .submit_frame(&self.sender, scope, &frame, false)
             .await?;
+        submitted.coarse = scope.addressed_handle() != &self.sender.handle;
         Ok(SentFrame { frame, submitted })
     }
 

@@ -98,6 +98,9 @@ impl HubLink {
         [
             header("X-Chorus-Instrument", instrument),
             header("X-Chorus-Session", session),
+            self.args
+                .compute
+                .map(|compute| ("X-Chorus-Compute", compute.to_string())),
         ]
         .into_iter()
         .flatten()

@@ -28,6 +28,9 @@ pub struct Args {
     /// This session's id; default: the host's, or one per host process
     #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = super::frame::frame_context::parse_ident)]
     session: Option<chorus_wire::frame::ScopeIdent>,
+    /// Where the model of this session runs: server-active, server-aggregate or local-only; default: server-active
+    #[arg(long, value_name = "WHERE", env = "CHORUS_COMPUTE", value_parser = super::frame::frame_context::parse_compute_location)]
+    compute: Option<chorus_wire::frame::ComputeLocation>,
     /// Only these groups of tools: messages, frames, channels, market; all without it
     #[arg(long, value_name = "GROUPS", env = "CHORUS_TOOLS")]
     tools: Option<chorus_server::mcp::ToolGroups>,

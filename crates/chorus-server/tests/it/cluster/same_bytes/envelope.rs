@@ -125,6 +125,7 @@ async fn directory(transcript: &mut Transcript, alice: &str) {
             "/skill/xx",
             "/.well-known/chorus.json",
             "/.well-known/mcp.json",
+            "/.well-known/alter.json",
         ] {
             transcript
                 .record(raw_request("GET", path).header("accept", accept))
