@@ -4,7 +4,7 @@ use crate::allowed_peers::AllowedPeers;
 use crate::{Error, HubClient, Result, http, limits};
 use bytes::Bytes;
 use chorus_wire::contract::{self, ContractFault};
-use chorus_wire::message::ReceiverReply;
+use chorus_wire::message::{ReceiverReply, unwrap_a2a_message};
 use chorus_wire::{CHORUS_VERSION, envelope::Envelope, json};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, Response, StatusCode, body::Incoming, header, service::service_fn};
@@ -183,8 +183,10 @@ pub fn parse_posted(body: &[u8]) -> std::result::Result<Envelope, ReceiverReply>
     }
 }
 
-/// The envelope in `text`, or the error reply for its sender.
+/// The envelope in `text`, bare or inside an A2A message (ENV-21), or the error reply for its sender.
 pub fn parse_envelope(text: &str) -> std::result::Result<Envelope, ReceiverReply> {
+    let unwrapped = unwrap_a2a_message(text).map_err(|e| invalid_envelope(&e))?;
+    let text = unwrapped.as_deref().unwrap_or(text);
     let value = json::parse_value(text).map_err(|e| invalid_envelope(&e))?;
     let version = value
         .get("chorus_version")

@@ -19,8 +19,8 @@ pub struct AcceptedMessage {
 impl HubClient {
     /// Sends a message, and retries up to `retries` times when the receiver's endpoint could not be reached.
     ///
-    /// After a broken connection the request is repeated with the same `Idempotency-Key`, so that the hub applies it once.
-    /// A `failed` delivery is an answer that the hub stores under its key, so a retry is a new request with a new key.
+    /// Every request has the same `Idempotency-Key`, so that there is one message however often it is sent. A `failed`
+    /// delivery is an answer that the hub stores under its key; a header asks the hub to post that message again.
     pub async fn send_message(
         &self,
         receiver: &str,
@@ -33,12 +33,16 @@ impl HubClient {
             envelope.to_json()
         );
         let path = self.fetch_paths().await?.messages.clone();
+        let key = new_idempotency_key();
         let mut failures = 0;
         loop {
-            let call = ApiCall {
-                idempotency_key: Some(new_idempotency_key()),
+            let mut call = ApiCall {
+                idempotency_key: Some(key.clone()),
                 ..ApiCall::post(&*path, body.clone())
             };
+            if failures > 0 {
+                call.headers.push(("X-Chorus-Retry", "failed".to_owned()));
+            }
             let (sent, at) = self.send_with_retry(call).await?.into_data::<SendReply>()?;
             failures += 1;
             if failures > retries || !is_worth_retrying(&sent) {

@@ -30,8 +30,8 @@ pub enum FilingOutcome {
     Repeated(ReceiverReply),
 }
 
-/// Sender, conversation and turn number.
-type TurnKey = (String, String, u64);
+/// Sender, conversation, turn number and the whole envelope.
+type TurnKey = (String, String, u64, String);
 
 impl InboxStore {
     /// For messages of the hub at which `credentials` are registered.
@@ -57,6 +57,19 @@ impl InboxStore {
 
     pub fn history(&mut self) -> &mut HistoryStore {
         &mut self.history
+    }
+
+    /// Up to where the messages that this agent sent are filed; `None` when that was never done.
+    pub fn sent_cursor(&self) -> Option<Cursor> {
+        self.state.as_ref()?.sent_cursor.as_deref()?.parse().ok()
+    }
+
+    pub fn save_sent_cursor(&mut self, cursor: Cursor) -> Result<()> {
+        let Some(state) = &mut self.state else {
+            return Ok(());
+        };
+        state.sent_cursor = Some(cursor.to_string());
+        state.save(&self.files)
     }
 
     pub fn cursor(&self) -> Option<Cursor> {
@@ -151,6 +164,7 @@ fn turn_key(peer: &str, envelope: &RawValue) -> Option<TurnKey> {
         peer.to_owned(),
         envelope.conversation_id()?.to_owned(),
         envelope.turn_number()?,
+        envelope.to_json(),
     ))
 }
 

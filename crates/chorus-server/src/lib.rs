@@ -18,6 +18,6 @@ pub mod settings;
 
 pub use crate::http::allowed_origins::CorsOrigin;
 pub use crate::http::trusted_network::TrustedNetwork;
-pub use pages::SKILL_TEXTS;
+pub use pages::{SKILL_TEXTS, TRANSPORT_TEXT};
 pub use router::{openapi_document, published_schemas};
 pub use settings::{RunningServer, ServerSettings, StartError, start_server};

@@ -109,6 +109,15 @@ const ENVELOPE_OR_A2A: CustomCheck = CustomCheck {
     nested: &[Envelope::SHAPE],
 };
 
+/// The text of the envelope inside an A2A message of either generation (ENV-21); `None` for a bare envelope.
+pub fn unwrap_a2a_message(text: &str) -> Result<Option<String>> {
+    let root = contract::parse_root(text.as_bytes())?;
+    match find_a2a_parts(&root) {
+        None => Ok(None),
+        Some(parts) => Ok(Some(find_envelope_part(parts)?.text.to_owned())),
+    }
+}
+
 /// The parts of an A2A message; `None` for a bare envelope, which has no such field.
 fn find_a2a_parts<'n, 'a>(node: &'n JsonNode<'a>) -> Option<&'n [JsonNode<'a>]> {
     node.as_object()?.get("parts")?.as_array()

@@ -55,7 +55,8 @@ pub enum AppendOutcome {
     New,
     /// The same line exists: a replay after a crash, or another process was first.
     Known,
-    /// Another line has the same sender, conversation and turn: the sender retried.
+    /// Another line has the same sender, conversation, turn and text: the sender retried. With other words it is a
+    /// corrected turn, which is new.
     SameTurn,
 }
 
@@ -222,7 +223,9 @@ impl HistoryIndex {
         if line.dir == MessageDirection::Received
             && let Some(turn) = line.turn_key()
         {
-            self.turns.insert(hasher.hash_one((&line.peer, turn)));
+            let envelope = line.canonical_envelope();
+            self.turns
+                .insert(hasher.hash_one((&line.peer, turn, envelope)));
         }
     }
 
@@ -235,7 +238,10 @@ impl HistoryIndex {
         ))) {
             return AppendOutcome::Known;
         }
-        let repeated = |turn| self.turns.contains(&hasher.hash_one((&line.peer, turn)));
+        let repeated = |turn| {
+            let key = (&line.peer, turn, line.canonical_envelope());
+            self.turns.contains(&hasher.hash_one(key))
+        };
         match (line.dir, line.turn_key()) {
             (MessageDirection::Received, Some(turn)) if repeated(&turn) => AppendOutcome::SameTurn,
             (MessageDirection::Received | MessageDirection::Sent, Some(_) | None) => {

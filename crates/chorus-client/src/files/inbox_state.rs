@@ -17,6 +17,9 @@ pub struct InboxState {
     /// Everything up to here is in the history files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cursor: Option<String>,
+    /// Everything that this agent sent up to here is in the history files, also what another program sent with its key.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sent_cursor: Option<String>,
     /// Messages that were shown but not yet answered: after a crash their replies are still sent (SKL-16).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unanswered: Vec<String>,

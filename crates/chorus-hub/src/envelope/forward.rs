@@ -18,7 +18,7 @@ pub(super) fn webhook_body(envelope: &str, wrapped: Option<&str>) -> Bytes {
     Bytes::from(format!(r#"{{"envelope":{}}}"#, wrapped.unwrap_or(envelope)))
 }
 
-/// Posts a message and stores the outcome. It runs on a task of its own, so that the outcome is
+/// Posts a message and stores the outcome, if the message is still in this state. It runs on a task of its own, so that the outcome is
 /// stored even when the sender's request is cancelled.
 pub(super) async fn forward_message(
     hub: &HubContext,
@@ -26,6 +26,7 @@ pub(super) async fn forward_message(
     receiver: &Agent,
     url: &str,
     wrapped: Option<&str>,
+    state: DeliveryState,
 ) -> Result<DeliveryOutcome> {
     let hub = hub.clone();
     let pending = hub.delivery().claim_webhook(entry.seq);
@@ -50,7 +51,7 @@ pub(super) async fn forward_message(
                 detail: error.to_string(),
             },
         };
-        store_outcome(&hub, pending, delivery).await
+        store_outcome(&hub, pending, state, delivery).await
     });
     task.await.map_err(chorus_wire::Error::internal)?
 }
@@ -75,13 +76,14 @@ pub(super) fn interpret_receiver_answer(answer: &WebhookAnswer) -> DeliveryOutco
 pub(super) async fn store_outcome(
     hub: &HubContext,
     pending: PendingWebhook,
+    state: DeliveryState,
     delivery: DeliveryOutcome,
 ) -> Result<DeliveryOutcome> {
     let salt = hub.store().trace_salt;
     let seq = pending.seq;
     let stored = delivery.clone();
     let store_once =
-        async move |txn: &mut WriteTxn<'_>| record_outcome(txn, salt, seq, &stored).await;
+        async move |txn: &mut WriteTxn<'_>| record_outcome(txn, salt, seq, state, &stored).await;
     match hub.store().write(store_once.clone()).await {
         Ok(()) => Ok(delivery),
         Err(error) if error.code == ErrorCode::Unavailable => {
@@ -122,19 +124,22 @@ pub(crate) async fn record_interruption(
     }
 }
 
-/// Stores the outcome of the message with the sequence `seq`, whose webhook has ended.
+/// Stores the outcome of the message with the sequence `seq`, which was pending, or had failed and was posted again.
 async fn record_outcome(
     txn: &mut WriteTxn<'_>,
     salt: u32,
     seq: LogSeq,
+    state: DeliveryState,
     delivery: &DeliveryOutcome,
 ) -> Result<()> {
     let Some(message) = messages::find_message(&txn.tx, seq).await? else {
         return Ok(());
     };
-    if let Some((_, detail)) = &message.failure
-        && detail == INTERRUPTED_DETAIL
-    {
+    let is_assumed = message
+        .failure
+        .as_ref()
+        .is_some_and(|(_, detail)| detail == INTERRUPTED_DETAIL);
+    if is_assumed || state == DeliveryState::Failed {
         messages::withdraw_failure(txn, seq).await?;
     }
     settle_pending(txn, salt, &message, delivery).await
@@ -159,28 +164,16 @@ async fn settle_pending(
     };
     match delivery {
         DeliveryOutcome::Delivered { receiver_response } => {
-            if messages::change_delivery_state(
-                txn,
-                seq,
-                DeliveryState::Pending,
-                DeliveryState::Webhook,
-            )
-            .await?
-            {
+            let state = DeliveryState::Pending;
+            if messages::change_delivery_state(txn, seq, state, DeliveryState::Webhook).await? {
                 messages::insert_response(&txn.tx, seq, &receiver_response.to_string(), txn.now())
                     .await?;
                 record_activity(txn, "message_delivered", &activity_data(json!({})));
             }
         }
         DeliveryOutcome::Failed { error_code, detail } => {
-            if messages::change_delivery_state(
-                txn,
-                seq,
-                DeliveryState::Pending,
-                DeliveryState::Failed,
-            )
-            .await?
-            {
+            let state = DeliveryState::Pending;
+            if messages::change_delivery_state(txn, seq, state, DeliveryState::Failed).await? {
                 messages::insert_failure(&txn.tx, seq, error_code, detail).await?;
                 record_activity(
                     txn,

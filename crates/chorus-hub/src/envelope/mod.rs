@@ -13,6 +13,6 @@ pub(crate) use forward::record_interruption;
 pub use history::{HistoryStart, MessagePage, list_message_history, search_messages};
 pub use relay::{StreamedSend, send_streaming};
 pub use respond::respond_to_message;
-pub use send::{SendOutcome, send_envelope};
+pub use send::{RepeatedSend, SendOutcome, send_envelope};
 pub use shown::{mark_all_shown, mark_shown};
 pub use status::get_message_status;

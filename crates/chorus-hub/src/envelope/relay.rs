@@ -9,6 +9,7 @@ use crate::context::HubContext;
 use crate::delivery::PendingWebhook;
 use crate::delivery::outgoing::{AnswerEvents, StreamedAnswer};
 use crate::identity::IdempotencyKey;
+use crate::store::DeliveryState;
 use crate::{Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{DeliveryOutcome, SendReply, SendRequest};
@@ -80,7 +81,9 @@ pub async fn send_streaming(
                 detail: error.to_string(),
             },
         };
-        let _ = first_sender.send(Some(forward::store_outcome(&hub, pending, delivery).await));
+        let state = DeliveryState::Pending;
+        let stored = forward::store_outcome(&hub, pending, state, delivery).await;
+        let _ = first_sender.send(Some(stored));
     });
     match first_receiver.await.map_err(chorus_wire::Error::internal)? {
         None => Ok(StreamedSend::Relay(relay_receiver)),
@@ -125,7 +128,8 @@ async fn relay_events(
             }
         }
     };
-    if let Err(error) = forward::store_outcome(hub, pending, delivery.clone()).await {
+    let state = DeliveryState::Pending;
+    if let Err(error) = forward::store_outcome(hub, pending, state, delivery.clone()).await {
         tracing::warn!(%error, cause = error.cause, "a sender hears an outcome that is not stored yet");
     }
     send_to_sender(

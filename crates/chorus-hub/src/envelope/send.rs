@@ -25,19 +25,73 @@ pub struct SendOutcome {
     pub delivery: DeliveryOutcome,
 }
 
+/// What a request with an idempotency key that was used before comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepeatedSend {
+    /// The first answer again.
+    FirstOutcome,
+    /// The same, but a message whose endpoint could not be reached is posted again. It stays one message.
+    RetryFailed,
+}
+
 /// `POST /messages`
 pub async fn send_envelope(
     principal: &Principal,
     hub: &HubContext,
     request: SendRequest,
     idempotency_key: Option<IdempotencyKey>,
+    repeated: RepeatedSend,
 ) -> Result<SendOutcome> {
     match accept_send(principal, hub, &request, idempotency_key).await? {
-        AcceptedSend::Repeated(seq) => await_first_outcome(hub, seq).await,
+        AcceptedSend::Repeated(seq) => {
+            let first = await_first_outcome(hub, seq).await?;
+            match (repeated, &first.delivery) {
+                (RepeatedSend::RetryFailed, DeliveryOutcome::Failed { .. }) => {
+                    retry_failed(principal, hub, &request, seq, first).await
+                }
+                (
+                    RepeatedSend::FirstOutcome | RepeatedSend::RetryFailed,
+                    DeliveryOutcome::Failed { .. }
+                    | DeliveryOutcome::Delivered { .. }
+                    | DeliveryOutcome::DeliveredSse
+                    | DeliveryOutcome::Queued,
+                ) => Ok(first),
+            }
+        }
         AcceptedSend::New(entry, receiver) => {
             deliver_message(hub, *entry, &receiver, request.a2a_message).await
         }
     }
+}
+
+/// Posts a failed message again to the endpoint that its receiver has now. What the first request was checked for is checked
+/// again: the receiver may have left, or blocked the sender.
+async fn retry_failed(
+    principal: &Principal,
+    hub: &HubContext,
+    request: &SendRequest,
+    seq: LogSeq,
+    first: SendOutcome,
+) -> Result<SendOutcome> {
+    let sender = resolve_sender(principal, hub, &request.envelope).await?;
+    let receiver = identity::find_agent(hub.identity(), &request.receiver)
+        .await?
+        .ok_or(ErrorCode::AgentNotFound)?;
+    hub.identity()
+        .check_contact(receiver.id, receiver.contact_limits, &sender)
+        .await?;
+    let message = hub
+        .store()
+        .read(async move |tx| Ok(messages::find_message(tx, seq).await?))
+        .await?;
+    let (Some(url), Some(message)) = (receiver.endpoint.as_deref(), message) else {
+        return Ok(first);
+    };
+    let wrapped = request.a2a_message.as_deref();
+    let state = DeliveryState::Failed;
+    let delivery =
+        forward::forward_message(hub, &message.entry, &receiver, url, wrapped, state).await?;
+    Ok(SendOutcome { delivery, ..first })
 }
 
 /// A send whose message is stored.
@@ -204,7 +258,9 @@ async fn deliver_message(
         Some(delivery) => delivery,
         None => match &receiver.endpoint {
             Some(url) => {
-                forward::forward_message(hub, &entry, receiver, url, wrapped.as_deref()).await?
+                let wrapped = wrapped.as_deref();
+                let state = DeliveryState::Pending;
+                forward::forward_message(hub, &entry, receiver, url, wrapped, state).await?
             }
             None => DeliveryOutcome::Queued,
         },

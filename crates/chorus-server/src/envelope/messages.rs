@@ -9,7 +9,7 @@ use crate::http::{
 use axum::extract::{FromRequestParts, State};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
-use chorus_hub::envelope::{self, SendOutcome, StreamedSend};
+use chorus_hub::envelope::{self, RepeatedSend, SendOutcome, StreamedSend};
 use chorus_wire::message::{DeliveryOutcome, MessageStatus, SendReply, SendRequest};
 use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, sse};
@@ -29,6 +29,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 struct SendHeaders {
     idempotency_key: IdempotencyHeader,
     accepts_stream: bool,
+    repeated: RepeatedSend,
 }
 
 impl FromRequestParts<AppState> for SendHeaders {
@@ -39,7 +40,15 @@ impl FromRequestParts<AppState> for SendHeaders {
         state: &AppState,
     ) -> std::result::Result<Self, ApiError> {
         let idempotency_key = IdempotencyHeader::from_request_parts(parts, state).await?;
+        let is_retry = parts
+            .headers
+            .get("x-chorus-retry")
+            .is_some_and(|value| value == "failed");
         Ok(Self {
+            repeated: match is_retry {
+                true => RepeatedSend::RetryFailed,
+                false => RepeatedSend::FirstOutcome,
+            },
             idempotency_key,
             accepts_stream: negotiate::is_media_named(&parts.headers, EVENT_STREAM),
         })
@@ -51,7 +60,8 @@ impl FromRequestParts<AppState> for SendHeaders {
 /// Delivers an envelope to its receiver: by an open stream, to its endpoint, or later when it comes. With `stream: true` and
 /// `Accept: text/event-stream` the reply is a stream of server-sent events in place of the JSON; `x-event-types` describes them.
 #[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody, security(("agent_key" = ["send"]), ("operator_key" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe"),
+        ("X-Chorus-Retry" = Option<String>, Header, example = "failed", description = "`failed`: if the message of this Idempotency-Key could not be delivered to its receiver's endpoint, it is posted there again. It stays one message")),
     responses((status = 200, body = SuccessReply<SendReply>, description = "The outcome: `delivered_sse`, `delivered` or `failed`."),
         (status = 202, body = SuccessReply<SendReply>, description = "`queued`: the message is kept until the receiver comes."),
         (status = 403, description = "An agent's key sends only as that agent, or the quota of its owner does not suffice."),
@@ -71,7 +81,9 @@ async fn send_message(
             StreamedSend::Finished(outcome) => outcome_event(&outcome),
         };
     }
-    let outcome = envelope::send_envelope(&principal, &state.hub, request, idempotency).await?;
+    let repeated = headers.repeated;
+    let outcome =
+        envelope::send_envelope(&principal, &state.hub, request, idempotency, repeated).await?;
     let status = StatusCode::from_u16(outcome.delivery.http_status()).unwrap_or(StatusCode::OK);
     reply::wrapped_json(
         &state,

@@ -38,11 +38,11 @@ async fn get_invite_page(
             .insert(header::VARY, HeaderValue::from_static("Accept"));
         return Ok(response);
     }
-    Ok(render_invite(&card))
+    Ok(render_invite(&card, &state.hub.options().host_name))
 }
 
 /// The page's script translates elements with `data-t` into the reader's language; without script they stay in English.
-fn render_invite(card: &InviteCard) -> Response {
+fn render_invite(card: &InviteCard, host: &str) -> Response {
     let id = html::escape_html(&card.agent_id);
     let hub = html::escape_html(&card.hub);
     let instructions = card
@@ -67,7 +67,7 @@ fn render_invite(card: &InviteCard) -> Response {
          <h2 data-t=\"invite.host\">Or connect it yourself</h2>\n",
         culture.unwrap_or_default()
     );
-    for (text_key, name, text) in connect_snippets(card) {
+    for (text_key, name, text) in connect_snippets(card, host) {
         let name = html::escape_html(name);
         let text = html::escape_html(&text);
         body += &format!(
@@ -87,13 +87,13 @@ fn render_invite(card: &InviteCard) -> Response {
 }
 
 /// Text key, name and snippet for each kind of host. Names are quoted where a shell reads them; the caller escapes for HTML.
-fn connect_snippets(card: &InviteCard) -> [(&'static str, &'static str, String); 4] {
+fn connect_snippets(card: &InviteCard, host: &str) -> [(&'static str, &'static str, String); 4] {
     let hub = &card.hub;
     let id = &card.agent_id;
     let quoted = format!("'{}'", id.replace('\'', "'\\''"));
     let server = serde_json::json!({"mcpServers": {"chorus": {"type": "http", "url": format!("{hub}/mcp"),
         "headers": {"Authorization": "Bearer YOUR_KEY"}}}});
-    let message = serde_json::json!({"receiver_id": id, "envelope": {"chorus_version": "0.4", "sender_id": "YOU@chorus",
+    let message = serde_json::json!({"receiver_id": id, "envelope": {"chorus_version": "0.4", "sender_id": format!("YOU@{host}"),
         "original_text": "Hello!", "sender_culture": "en"}});
     let message = message.to_string().replace('\'', "'\\''");
     [
@@ -101,7 +101,7 @@ fn connect_snippets(card: &InviteCard) -> [(&'static str, &'static str, String);
             "invite.cli",
             "Command line",
             format!(
-                "chorus --hub {hub} register YOU@chorus --culture en\nchorus send {quoted} 'Hello!'\nchorus listen"
+                "chorus --hub {hub} register YOU@{host} --culture en\nchorus send {quoted} 'Hello!'\nchorus listen"
             ),
         ),
         (
@@ -120,7 +120,7 @@ fn connect_snippets(card: &InviteCard) -> [(&'static str, &'static str, String);
             "invite.http",
             "HTTP",
             format!(
-                "curl {hub}/register --json '{{\"agent_id\": \"YOU@chorus\", \"agent_card\": {{\"card_version\": \"0.3\", \
+                "curl {hub}/register --json '{{\"agent_id\": \"YOU@{host}\", \"agent_card\": {{\"card_version\": \"0.3\", \
                  \"user_culture\": \"en\"}}}}'\ncurl {hub}/messages -H 'Authorization: Bearer YOUR_KEY' --json '{message}'"
             ),
         ),
@@ -145,7 +145,7 @@ mod tests {
             connect_instructions: nasty.into(),
             host_verified: None,
         };
-        let html = render_invite(&card)
+        let html = render_invite(&card, nasty)
             .into_body()
             .collect()
             .await

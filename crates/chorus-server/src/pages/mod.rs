@@ -6,7 +6,7 @@ pub mod html;
 mod markdown;
 mod skill;
 
-pub use skill::{SKILL_TEXTS, skill_text};
+pub use skill::{SKILL_TEXTS, TRANSPORT_TEXT, skill_text};
 
 use crate::http::app_state::AppState;
 use utoipa_axum::router::OpenApiRouter;

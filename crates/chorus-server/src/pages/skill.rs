@@ -14,6 +14,17 @@ pub const SKILL_TEXTS: [(&str, &str); 2] = [
     ("zh-CN", include_str!("../../assets/skill.zh-CN.md")),
 ];
 
+/// The wire format, which the texts of all languages refer to.
+pub const TRANSPORT_TEXT: &str = include_str!("../../assets/transport.md");
+
+/// The names of the files of the skill's package, as 002 has them. They are served below `/skill`, so that a link from one
+/// to another resolves (SKL-34).
+const PACKAGE_FILES: [(&str, &str, &str); 3] = [
+    ("SKILL.md", "en", SKILL_TEXTS[0].1),
+    ("SKILL.zh-CN.md", "zh-CN", SKILL_TEXTS[1].1),
+    ("TRANSPORT.md", "en", TRANSPORT_TEXT),
+];
+
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(get_skill))
@@ -30,23 +41,28 @@ async fn get_skill(State(state): State<AppState>, headers: HeaderMap) -> Respons
     skill_response(&state, &headers, lang, text)
 }
 
-/// Get the skill text in a language
+/// Get the skill text in a language, or a file of its package
 ///
-/// As Markdown, or as a page when `Accept` prefers HTML.
+/// As Markdown, or as a page when `Accept` prefers HTML. The files are `SKILL.md`, `SKILL.zh-CN.md` and `TRANSPORT.md`.
 #[utoipa::path(get, path = "/skill/{lang}", tag = "envelope",
-    params(("lang" = String, Path, description = "A language tag: `en` or `zh-CN`", example = "en")),
+    params(("lang" = String, Path, description = "A language tag, `en` or `zh-CN`, or the name of a file", example = "en")),
     responses((status = 200, description = "The text.", content((String = "text/markdown"), (String = "text/html"))),
-        (status = 404, description = "There is no text in that language.")))]
+        (status = 404, description = "There is no text in that language, and no such file.")))]
 async fn get_skill_in_language(
     State(state): State<AppState>,
     headers: HeaderMap,
     PathParam(requested): PathParam,
 ) -> ApiResult {
-    let found = SKILL_TEXTS
+    let in_language = SKILL_TEXTS
         .iter()
         .find(|(lang, _)| lang.eq_ignore_ascii_case(&requested))
-        .ok_or(ErrorCode::NotFound)?;
-    Ok(skill_response(&state, &headers, found.0, found.1))
+        .map(|(lang, text)| (*lang, *text));
+    let file = PACKAGE_FILES
+        .iter()
+        .find(|(name, ..)| *name == requested)
+        .map(|(_, lang, text)| (*lang, *text));
+    let (lang, text) = in_language.or(file).ok_or(ErrorCode::NotFound)?;
+    Ok(skill_response(&state, &headers, lang, text))
 }
 
 /// The text in a language, with the hub's URL and host name filled in.

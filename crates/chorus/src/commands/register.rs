@@ -190,6 +190,9 @@ fn print_identity(
     let mut output = json!({ "agent_id": credentials.agent_id, "hub_url": credentials.hub_url, "credentials": file, "new": new });
     if args.show_key {
         output["api_key"] = json!(credentials.api_key);
+    } else {
+        // SKL-25, R-33: a program that registers can tell its user how to see the key, and the key stays out of its log.
+        output["show_key"] = json!("chorus register --show-key");
     }
     output::print_result(common.json, &output, || {
         let name = output::paint_text(
@@ -203,6 +206,8 @@ fn print_identity(
         };
         if args.show_key || (new && std::io::stdout().is_terminal()) {
             text.push_str(&format!("\napi key: {}", credentials.api_key.expose()));
+        } else {
+            text.push_str("\napi key: in that file; chorus register --show-key prints it");
         }
         text
     });

@@ -160,3 +160,48 @@ fn a_web_page_cannot_run_the_command_of_a_direct_listener() {
     );
     assert_eq!(sent[0]["receiver_response"]["status"], "ok");
 }
+
+// ENV-21: both generations of an A2A message, as a hub forwards them.
+#[test]
+fn a_direct_listener_unwraps_an_envelope_from_an_a2a_message() {
+    let (_folder, _alice, bob) = two_agents();
+    let (listening, url) = start_receiver(&bob, &["--count", "2"]);
+    let media_type = "application/vnd.chorus.envelope+json";
+    let envelope = |text: &str| {
+        serde_json::json!({"chorus_version": "0.4", "sender_id": "alice@example",
+            "original_text": text, "sender_culture": "en"})
+    };
+    let messages = [
+        serde_json::json!({"kind": "message", "role": "user", "messageId": "m-1", "parts": [
+            {"kind": "data", "data": envelope("first"), "metadata": {"mediaType": media_type}}]}),
+        serde_json::json!({"role": "ROLE_USER", "messageId": "m-2",
+            "parts": [{"data": envelope("second"), "mediaType": media_type}]}),
+    ];
+    for (message, text) in messages.iter().zip(["first", "second"]) {
+        let body = serde_json::json!({ "envelope": message }).to_string();
+        let answer = post_json(&url, &body);
+        assert!(
+            answer.starts_with("HTTP/1.1 200") && answer.contains(r#""ok""#),
+            "{answer}"
+        );
+        assert_eq!(text_of(&listening.json()), text);
+    }
+    assert_eq!(text_of(&bob.history_lines("alice@example")[1]), "second");
+}
+
+/// Posts a body and returns the whole answer.
+fn post_json(url: &str, body: &str) -> String {
+    let (address, path) = url
+        .strip_prefix("http://")
+        .map(|rest| rest.split_once('/').unwrap_or((rest, "")))
+        .unwrap();
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all((head + body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}

@@ -108,6 +108,18 @@ fn each_language_installs_its_skill_with_the_hubs_url() {
             read_text(&alice, "skills/chorus/TRANSPORT.md")
                 .contains("# How Chorus messages travel")
         );
+        // SKL-34: the other language lies beside it, and the schema of an envelope.
+        let (beside, gone) = match lang {
+            "en" => ("SKILL.zh-CN.md", "SKILL.en.md"),
+            _ => ("SKILL.en.md", "SKILL.zh-CN.md"),
+        };
+        let folder = alice.home.join("skills/chorus");
+        assert!(
+            folder.join(beside).exists() && !folder.join(gone).exists(),
+            "{lang}"
+        );
+        let schema = read_text(&alice, "skills/chorus/envelope.schema.json");
+        assert!(schema.contains("original_text"), "{schema}");
     }
 }
 

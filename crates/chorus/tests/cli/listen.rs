@@ -206,3 +206,59 @@ fn since_repeats_old_messages_without_filing_them_again() {
         "the cursor did not move back"
     );
 }
+
+// SKL-26, SKL-35: what another program sends with the same key is in the local history too.
+#[test]
+fn what_was_sent_elsewhere_with_the_same_key_is_filed() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let elsewhere = scene.newcomer("elsewhere");
+    std::fs::create_dir_all(elsewhere.home.join(".chorus")).unwrap();
+    let credentials = ".chorus/config.json";
+    std::fs::copy(
+        alice.home.join(credentials),
+        elsewhere.home.join(credentials),
+    )
+    .unwrap();
+    elsewhere
+        .run(&["send", "bob@chorus", "from another desk", "--culture", "en"])
+        .ok();
+    bob.run(&["send", "alice@chorus", "hello"]).ok();
+    alice.run(&["listen", "--once"]).ok();
+    let sent: Vec<_> = alice
+        .history_lines("bob@chorus")
+        .into_iter()
+        .filter(|line| line["dir"] == "sent")
+        .collect();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(text_of(&sent[0]), "from another desk");
+    bob.run(&["send", "alice@chorus", "again"]).ok();
+    alice.run(&["listen", "--once"]).ok();
+    let lines = alice.history_lines("bob@chorus");
+    assert_eq!(lines.len(), 3, "each once: {lines:?}");
+}
+
+// SKL-27, R-28: a corrected turn has other words, so it is shown and filed.
+#[test]
+fn a_corrected_turn_is_shown_and_filed() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    for text in ["at nine", "at ten, sorry"] {
+        let turn = [
+            "send",
+            "bob@chorus",
+            text,
+            "--conversation",
+            "c1",
+            "--turn",
+            "1",
+        ];
+        alice.run(&turn).ok();
+    }
+    let heard = bob.json(&["listen", "--count", "2"]);
+    let texts: Vec<&str> = heard.iter().map(text_of).collect();
+    assert_eq!(texts, ["at nine", "at ten, sorry"]);
+    assert_eq!(bob.history_lines("alice@chorus").len(), 2);
+}

@@ -4,7 +4,7 @@ use crate::http::idempotency::IDEMPOTENCY_KEY;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::envelope::{self, IdempotencyKey};
+use chorus_hub::envelope::{self, IdempotencyKey, RepeatedSend};
 use chorus_wire::contract::{ContractFault, FieldCheck};
 use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use chorus_wire::identity::AgentName;
@@ -92,8 +92,14 @@ async fn send_message(
         (ErrorCode::AgentNotFound, "receiver_id"),
         (ErrorCode::IdempotencyConflict, "idempotency_key"),
     ];
-    let outcome =
-        envelope::send_envelope(&call.principal, &call.state.hub, request, idempotency).await;
+    let outcome = envelope::send_envelope(
+        &call.principal,
+        &call.state.hub,
+        request,
+        idempotency,
+        RepeatedSend::FirstOutcome,
+    )
+    .await;
     let outcome = outcome.map_err(|error| ToolError::from_hub_error(error, &fields))?;
     let sent = SendReply::new(&outcome.delivery, outcome.trace_id);
     Ok(ToolOutput::new(

@@ -1,6 +1,6 @@
 //! Webhook delivery to an agent's endpoint, including every kind of bad response.
 
-use crate::support::actors::{Reply, Webhook, texts};
+use crate::support::actors::{Answer, Reply, Webhook, texts};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -218,3 +218,53 @@ story!(a_slow_receiver_delays_no_other, |hub| async {
     slow.release();
     sending.await.unwrap().data(200);
 });
+
+story!(
+    a_failed_message_is_posted_again_and_stays_one_message,
+    |hub| async {
+        // TRN-46, R-27: the header asks for it; without it the first answer stands
+        let mut webhook = Webhook::script(|turn| match turn {
+            0 | 1 => Reply::typed(503, "text/plain", "not now"),
+            _ => Reply::ok(),
+        })
+        .await;
+        let (alice, bob) = (
+            hub.agent("alice").await,
+            hub.agent_with_webhook("bob", &webhook.url()).await,
+        );
+        let body = alice.message(&bob.id, "hello");
+        let first = alice.send_once("key-1", &body).await.data(200);
+        assert_eq!(first["delivery"], "failed");
+        webhook.next_request().await;
+        assert_eq!(alice.send_once("key-1", &body).await.data(200), first);
+        assert!(webhook.received_nothing(), "R-27");
+        let retry = async || {
+            let request = alice.request("POST", "/messages").json(&body);
+            let request = request
+                .header("idempotency-key", "key-1")
+                .header("x-chorus-retry", "failed");
+            Answer::of(request).await.data(200)
+        };
+        let second = retry().await;
+        assert_eq!(
+            (&second["delivery"], &second["trace_id"]),
+            (&json!("failed"), &first["trace_id"])
+        );
+        webhook.next_request().await;
+        let third = retry().await;
+        assert_eq!(
+            (&third["delivery"], &third["trace_id"]),
+            (&json!("delivered"), &first["trace_id"])
+        );
+        webhook.next_request().await;
+        assert_eq!(retry().await["delivery"], "delivered");
+        assert!(
+            webhook.received_nothing(),
+            "what was delivered is not posted again"
+        );
+        assert_eq!(texts(&bob.history("").await), ["hello"]);
+        let status = alice.delivery_status(&first["trace_id"]).await;
+        assert_eq!(status["status"], "acknowledged", "{status}");
+        assert_eq!(status.get("error_code"), None, "{status}");
+    }
+);

@@ -184,3 +184,45 @@ story!(ready_and_metrics_answer, |hub| async {
     );
     assert!(metrics.text.contains("# TYPE chorus_"), "{}", metrics.text);
 });
+
+story!(
+    the_retention_of_frames_says_who_reads_them_and_when_they_go,
+    |hub| async {
+        // FRM-112
+        let document = hub.anonymous().get("/.well-known/chorus.json").await.json();
+        let frames = &document["retention"]["frames"];
+        assert_eq!(frames["seconds"], 300);
+        for told in ["access", "deletion"] {
+            assert!(
+                frames[told].as_str().is_some_and(|text| text.len() > 20),
+                "{frames}"
+            );
+        }
+    }
+);
+
+story!(
+    the_files_of_the_skill_are_served_and_their_links_resolve,
+    |hub| async {
+        // SKL-34
+        for name in ["SKILL.md", "SKILL.zh-CN.md", "TRANSPORT.md", "en", "zh-CN"] {
+            let file = hub
+                .anonymous()
+                .get_as("text/markdown", &format!("/skill/{name}"))
+                .await;
+            assert_eq!(file.status, 200, "{name}");
+            for link in file.text.split(&hub.url).skip(1) {
+                let end = link
+                    .find(|c: char| c.is_whitespace() || "`?\",，。".contains(c))
+                    .unwrap();
+                let path = link[..end].trim_end_matches('.');
+                if path.starts_with("/skill") || path.starts_with("/schemas") {
+                    let linked = hub.anonymous().get_as("*/*", path).await;
+                    assert_eq!(linked.status, 200, "{name} links {path}");
+                }
+            }
+        }
+        let missing = hub.anonymous().get("/skill/PROTOCOL.md").await;
+        missing.refused(404, "ERR_NOT_FOUND");
+    }
+);

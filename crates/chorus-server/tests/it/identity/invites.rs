@@ -287,3 +287,21 @@ story!(nothing_in_a_page_comes_through_unescaped, |hub| async {
     let page = Answer::of(request.header("host", "a\"><script>alert(2)</script>")).await;
     assert!(!page.text.contains("<script>alert(2)"), "{}", page.text);
 });
+
+story!(
+    the_snippets_of_a_page_name_the_hubs_own_host,
+    with(|set| set.hub.host_name = "acme".into()),
+    |hub| async {
+        // TRN-61
+        hub.agent_with("bob@acme", &json!({})).await;
+        let page = hub
+            .anonymous()
+            .get_as("text/html", "/invite/bob@acme")
+            .await
+            .text;
+        assert!(
+            page.contains("YOU@acme") && !page.contains("YOU@chorus"),
+            "{page}"
+        );
+    }
+);

@@ -280,3 +280,24 @@ story!(agents_are_found_by_culture_and_presence, |hub| async {
         assert_eq!((second, next), (vec!["yuki@chorus".to_owned()], None));
     }
 });
+
+story!(
+    a_message_that_cannot_be_handled_is_answered_with_an_error,
+    |hub| async {
+        // SKL-16, ENV-14
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let trace_id = alice.send(&bob.id, "hello").await.data(202)["trace_id"].clone();
+        let host = McpHost::of(&bob).await;
+        let args = json!({"refuse": [trace_id], "refuse_detail": "no words for it"});
+        let data = host.call("chorus_inbox", args).await.data();
+        assert_eq!(data["refused"], json!([trace_id]), "{data}");
+        let receipt = alice.inbox_after("0").await.next("receipt").await;
+        assert_eq!(
+            receipt.data["response"],
+            json!({"status": "error", "error_code": "ADAPTATION_FAILED", "detail": "no words for it"})
+        );
+        host.call("chorus_inbox", json!({"refuse": ["nothing"]}))
+            .await
+            .refused("refuse[0]");
+    }
+);

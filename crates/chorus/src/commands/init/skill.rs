@@ -2,13 +2,12 @@
 
 use super::change_plan::{ChangePlan, file_error, read_file};
 use crate::fail::Fail;
+use chorus_server::TRANSPORT_TEXT;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The text that all languages share.
-const TRANSPORT_TEXT: &str = include_str!("../../../assets/TRANSPORT.md");
 /// The mark file: which files were installed, with their hashes.
 const MARK_FILE: &str = ".chorus-skill.json";
 
@@ -97,11 +96,25 @@ pub fn skill_text(lang: SkillLanguage, hub: &HubNames) -> String {
 }
 
 /// The files of a language, with the hub's names filled in.
+/// A host reads `SKILL.md`, so that is the chosen language; the other one lies beside it (SKL-34).
 fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String)> {
+    let other = match lang {
+        SkillLanguage::En => ("SKILL.zh-CN.md", skill_text(SkillLanguage::ZhCn, hub)),
+        SkillLanguage::ZhCn => ("SKILL.en.md", skill_text(SkillLanguage::En, hub)),
+    };
     vec![
         ("SKILL.md", skill_text(lang, hub)),
+        other,
         ("TRANSPORT.md", fill_names(TRANSPORT_TEXT, hub)),
+        ("envelope.schema.json", envelope_schema()),
     ]
+}
+
+/// The JSON Schema of an envelope, by which a program checks one without a hub.
+fn envelope_schema() -> String {
+    let schemas = chorus_wire::schemas::request_schemas("#/$defs/");
+    let schema = schemas.get("Envelope").cloned().unwrap_or_default();
+    format!("{schema:#}\n")
 }
 
 /// Plans the skill's files. A file that was not installed by us, or was changed since, is an error.
@@ -133,6 +146,17 @@ pub fn install_skill(
         }
         written.insert(name.to_owned(), text_digest(&text));
         plan.add_change(&path, existing, Some(text));
+    }
+    // What an earlier version or another language installed and this one does not.
+    let installed_before = mark.iter().flat_map(|mark| mark.files.keys());
+    for name in installed_before.filter(|name| !written.contains_key(*name)) {
+        let path = folder.join(name);
+        let existing = read_file(&path)?;
+        let is_unchanged =
+            |text: &String| mark.as_ref().is_some_and(|mark| mark.has_file(name, text));
+        if existing.as_ref().is_some_and(is_unchanged) {
+            plan.add_change(&path, existing, None);
+        }
     }
     let path = folder.join(MARK_FILE);
     let mark = SkillMark {
@@ -192,6 +216,10 @@ mod tests {
         };
         for lang in [SkillLanguage::En, SkillLanguage::ZhCn] {
             for (name, text) in skill_files(lang, &hub) {
+                if name == "envelope.schema.json" {
+                    assert!(text.contains("original_text"), "{text}");
+                    continue;
+                }
                 assert!(
                     text.len() > 1_000 && !text.contains("{{"),
                     "{name} in {lang:?}"

@@ -181,6 +181,40 @@ impl InboxListener<'_> {
         Ok(())
     }
 
+    /// Files what was sent with this agent's key since the last time, here or elsewhere: the inbox has only what is received
+    /// (SKL-26, SKL-35). Without an answer of the hub it is done the next time.
+    async fn file_sent_messages(&mut self) -> Result<(), Fail> {
+        loop {
+            let since = self.store.sent_cursor().unwrap_or(Cursor::START);
+            let from = since.to_string();
+            let rows = match self.session.client.fetch_history(Some(&from)).await {
+                Ok(rows) => rows,
+                Err(error) => {
+                    tracing::debug!("sent messages are not filed yet: {error}");
+                    return Ok(());
+                }
+            };
+            let last = rows.last().map(|row| Cursor::from_log_seq(row.id));
+            let Some(last) = last.filter(|last| *last > since) else {
+                return Ok(());
+            };
+            for row in rows {
+                let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
+                if dir == MessageDirection::Received {
+                    continue;
+                }
+                let line = HistoryLine {
+                    ts: trace_time(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string()),
+                    dir,
+                    peer: peer.to_owned(),
+                    envelope: row.envelope,
+                };
+                self.store.history().append_once(&line)?;
+            }
+            self.store.save_sent_cursor(last)?;
+        }
+    }
+
     async fn handle_event(&mut self, event: StreamEvent) -> Result<(), Fail> {
         let not_understood =
             |e| tracing::warn!("an event of kind {} was not understood: {e}", event.name);
@@ -195,6 +229,7 @@ impl InboxListener<'_> {
                     print::print_receipt(self.common, event.cursor, &receipt);
                     self.remaining -= 1;
                     self.save_progress(event.cursor, None)?;
+                    self.file_sent_messages().await?;
                 }
                 Err(e) => not_understood(e),
             },
@@ -225,6 +260,7 @@ impl InboxListener<'_> {
     /// The stream was opened. If it reopens before there is a cursor, the messages in between are fetched.
     async fn handle_connected(&mut self, event: &StreamEvent) -> Result<(), Fail> {
         print::print_connected(self.common, &self.session);
+        self.file_sent_messages().await?;
         for (trace_id, reply) in std::mem::take(&mut self.unsent_replies) {
             self.send_reply(trace_id, reply).await?;
         }
