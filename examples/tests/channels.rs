@@ -66,6 +66,8 @@ impl Hub {
             endpoint: None,
             endpoint_secret: None,
             invite_code: None,
+            owner_id: None,
+            api_endpoint: None,
         };
         let key = HubClient::new(&self.url(), None)
             .unwrap()

@@ -4,7 +4,7 @@ use super::host_client::{McpHost, Revision};
 use crate::support::actors::Answer;
 use serde_json::{Value, json};
 
-const HUB_TOOLS: [&str; 24] = [
+const HUB_TOOLS: [&str; 27] = [
     "agent_advise",
     "agent_broadcast",
     "agent_handover",

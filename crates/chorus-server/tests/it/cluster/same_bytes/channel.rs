@@ -308,7 +308,8 @@ async fn persistent_callbacks(
 async fn artifacts(transcript: &mut Transcript, ivan: &str, room: &str) {
     let new = json!({"slug": "plan", "content": "one"});
     for status in [201, 409] {
-        let made = transcript.post(ivan, &format!("{room}/artifacts"), &new);
+        let path = format!("{room}/artifacts");
+        let made = transcript.post(ivan, &path, &new);
         made.await.expect_status(status);
     }
     let edit = json!({"version": 1, "find": "one", "replace": "two"});
@@ -318,7 +319,8 @@ async fn artifacts(transcript: &mut Transcript, ivan: &str, room: &str) {
         transcript.record(edited).await.expect_status(status);
     }
     for (name, status) in [("trace.bin", 200), ("none", 404)] {
-        let file = transcript.get(ivan, &format!("{room}/files/{name}"));
+        let path = format!("{room}/files/{name}");
+        let file = transcript.get(ivan, &path);
         file.await.expect_status(status);
     }
     for (name, status) in [("oak", 200), ("ivan", 409), ("none", 404)] {
