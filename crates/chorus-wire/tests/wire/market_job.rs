@@ -1,7 +1,7 @@
 //! Jobs: ids, timestamps and the three statuses.
 
 use chorus_wire::credits::Credits;
-use chorus_wire::market::job::{JobBody, JobOutcome, JobRequest, JobResult, JobStatus};
+use chorus_wire::market::job::{JobBody, JobOutcome, JobRequest, JobResult, JobStatus, WorkerNote};
 
 fn request_with(field: &str, value: &str) -> chorus_wire::Result<JobRequest> {
     JobRequest::parse(format!(r#"{{"skill_name":"s","budget":0.10,"{field}":{value}}}"#).as_bytes())
@@ -43,14 +43,23 @@ fn an_id_is_any_uuid_or_an_opaque_id() {
 
 // JOB-04
 #[test]
-fn a_timestamp_is_rfc_3339() {
-    for good in ["\"2026-02-11T14:15:09Z\"", "\"2026-02-11T14:15:09.5Z\""] {
+fn a_timestamp_is_iso_8601_in_utc() {
+    for good in [
+        "\"2026-02-11T14:15:09Z\"",
+        "\"2026-02-11T14:15:09.5Z\"",
+        "\"2026-02-11T14:15:09\"",
+        "\"2026-02-11T14:15:09.123456\"",
+        "\"2026-02-11T14:15:09+00:00\"",
+        "null",
+    ] {
         assert!(request_with("timestamp_utc", good).is_ok(), "{good}");
     }
     for bad in [
         "\"2026-02-11\"",
         "\"yesterday\"",
         "\"2026-02-30T00:00:00Z\"",
+        "\"2026-02-11T14:15:09+02:00\"",
+        "\"2026-02-11T14:15:09.\"",
         "\"\"",
         "1770819309",
     ] {
@@ -59,7 +68,7 @@ fn a_timestamp_is_rfc_3339() {
     }
 }
 
-// JOB-06; R-62: a reported result is final, so it is not PENDING
+// JOB-06; R-86: with PENDING a worker says how far it is, or asks
 #[test]
 fn a_job_has_three_statuses_and_two_of_them_are_final() {
     let printed: Vec<String> = JobStatus::ALL
@@ -75,14 +84,16 @@ fn a_job_has_three_statuses_and_two_of_them_are_final() {
         result_with("\"FAILURE\"").unwrap().outcome,
         JobOutcome::Failure { .. }
     ));
-    for bad in [
-        "\"PENDING\"",
-        "\"success\"",
-        "\"DONE\"",
-        "\"\"",
-        "null",
-        "true",
-    ] {
+    assert_eq!(
+        result_with("\"PENDING\"").unwrap().outcome,
+        JobOutcome::Pending(None)
+    );
+    let asks = br#"{"status":"PENDING","progress":"half","question":"Which?"}"#;
+    assert_eq!(
+        JobResult::parse(asks).unwrap().outcome,
+        JobOutcome::Pending(Some(WorkerNote::Question("Which?".into())))
+    );
+    for bad in ["\"success\"", "\"DONE\"", "\"\"", "null", "true"] {
         let message = result_with(bad).expect_err(bad).message;
         assert!(message.contains("status"), "{message}");
     }
@@ -101,6 +112,8 @@ fn a_request_from_checked_fields_equals_its_body() {
         budget: Credits::from_hundredths(50),
         callback_url: None,
         deadline_ms: Some(1000),
+        board: None,
+        approve_within_ms: None,
         timestamp_utc: None,
         currency: None,
         board: None,

@@ -30,9 +30,9 @@ fn offer(name: &str, cost: i64) -> SkillOffer {
     }
 }
 
-fn offering(agent: i64) -> OfferingAgent {
+fn offering(agent: AgentId) -> OfferingAgent {
     OfferingAgent {
-        agent: AgentId(agent),
+        agent,
         score: 0,
         at_endpoint: false,
     }
@@ -112,19 +112,19 @@ async fn stored_counts_follow_every_change() {
     let counted = store
         .write(async |txn| {
             let tx = &txn.tx;
-            replace_skills(tx, offering(1), &[offer("a", 5), offer("b", 7)]).await?;
-            replace_skills(tx, offering(2), &[offer("a", 3)]).await?;
+            replace_skills(tx, offering(AgentId(1)), &[offer("a", 5), offer("b", 7)]).await?;
+            replace_skills(tx, offering(AgentId(2)), &[offer("a", 3)]).await?;
             assert!(
-                upsert_skill(tx, offering(3), &offer("c", 1)).await?
-                    && !upsert_skill(tx, offering(3), &offer("c", 2)).await?
+                upsert_skill(tx, offering(AgentId(3)), &offer("c", 1)).await?
+                    && !upsert_skill(tx, offering(AgentId(3)), &offer("c", 2)).await?
             );
-            replace_skills(tx, offering(1), &[offer("b", 9)]).await?;
+            replace_skills(tx, offering(AgentId(1)), &[offer("b", 9)]).await?;
             assert!(
                 withdraw_skill(tx, AgentId(3), "c").await?
                     && !withdraw_skill(tx, AgentId(3), "c").await?
             );
-            replace_skills(tx, offering(4), &[offer("a", 1)]).await?;
-            replace_skills(tx, offering(4), &[]).await?;
+            replace_skills(tx, offering(AgentId(4)), &[offer("a", 1)]).await?;
+            replace_skills(tx, offering(AgentId(4)), &[]).await?;
             Ok((
                 list_skill_names(tx, "", 10).await?,
                 count_offering_agents(tx).await?,
