@@ -11,7 +11,7 @@ use crate::market::jobs::JobCallbackHandler;
 use crate::seal::{SealKey, SealedData};
 use crate::settings::HubOptions;
 use crate::store::{HubSettings, Store, seal_record};
-use crate::{Result, lifecycle, ops};
+use crate::{Result, lifecycle, market, ops};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -38,6 +38,7 @@ impl Hub {
     /// starts the background work.
     pub async fn open(mut options: HubOptions) -> std::result::Result<Self, StartError> {
         check_cluster_options(&options)?;
+        market::schema::size_schema_cache(options.memory.compiled_schemas);
         if options.bus_url.is_some() {
             options.clock = options.clock.into_synced();
         }
@@ -135,6 +136,7 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
         &options.data_dir,
         options.database_url.as_ref(),
         options.accept_damage,
+        options.memory.page_caches,
         options.clock.clone(),
         live_streams.clone(),
     )

@@ -15,6 +15,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod market;
 pub mod ops;
+mod memory_bounds;
 mod pem;
 pub mod random;
 mod seal;
@@ -28,6 +29,7 @@ pub use context::HubContext;
 pub use hub::Hub;
 pub use identity::Principal;
 pub use settings::{BusFiles, HubOptions};
+pub use memory_bounds::{MemoryBounds, PageCaches};
 pub use store::MemberId;
 
 pub type Result<T> = chorus_wire::Result<T>;

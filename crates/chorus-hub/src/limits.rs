@@ -71,6 +71,12 @@ pub const SCHEMA_CHECK_WAIT: Duration = Duration::from_secs(5);
 /// Max bytes of all rings together, so that many busy handles do not exhaust memory. A payload counts once,
 /// however many rings it is in. Beyond it the largest rings drop their oldest frames.
 pub const ALL_RINGS_BYTES: usize = 512 * 1024 * 1024;
+/// Max bytes of all large answers that clients have not taken yet: a thousand pages of 256 KiB. Another one is 503.
+pub const LARGE_ANSWERS_BYTES: u64 = 256 * 1024 * 1024;
+/// Max bytes of database pages that the writing connection to SQLite keeps: the indexes of a busy hub.
+pub const WRITER_CACHE_BYTES: u64 = 64 * 1024 * 1024;
+/// Max bytes of database pages that each reading connection to SQLite keeps; further pages are in the system's cache.
+pub const READER_CACHE_BYTES: u64 = 8 * 1024 * 1024;
 /// Max handles whose last frame sequence is kept after their ring is dropped, so that a returning session
 /// learns whether it missed anything. Beyond it all are dropped, and a returning session is told of a gap
 /// that may not exist.

@@ -1,6 +1,7 @@
 //! What a hub is opened with: its options, and the files of its connection to NATS.
 
 use crate::clock::Clock;
+use crate::memory_bounds::MemoryBounds;
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
 use chorus_wire::secret::Secret;
@@ -42,10 +43,10 @@ pub struct HubOptions {
     pub seal_key_file: Option<PathBuf>,
     /// steps from agent to agent that may follow a person's message in a channel.
     pub agent_turns: u32,
-    /// Max bytes of the frames in all rings; beyond it the largest rings drop their oldest frames.
-    pub frame_memory_bytes: usize,
     /// Opens a database file although it is damaged.
     pub accept_damage: bool,
+    /// How much memory each part of the hub may hold.
+    pub memory: MemoryBounds,
     pub clock: Clock,
 }
 
@@ -69,8 +70,8 @@ impl HubOptions {
             public_url: "http://127.0.0.1:3000".into(),
             seal_key_file: None,
             agent_turns: limits::AGENT_TURNS_DEFAULT,
-            frame_memory_bytes: crate::limits::ALL_RINGS_BYTES,
             accept_damage: false,
+            memory: MemoryBounds::default(),
             clock: Clock::system(),
         }
     }

@@ -5,6 +5,7 @@ mod commands;
 mod confirmed_workspaces;
 mod fail;
 mod hidden_text;
+mod machine_memory;
 mod output;
 mod session;
 mod stop_signal;

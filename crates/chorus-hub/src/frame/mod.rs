@@ -62,7 +62,7 @@ impl WeakFrames {
 
 impl Frames {
     pub(crate) fn new(context: HubContext) -> Self {
-        let registry = SessionRegistry::with_memory(context.options().frame_memory_bytes);
+        let registry = SessionRegistry::with_memory(context.options().memory.frame_rings);
         Self(Arc::new(FramesInner {
             context,
             registry,

@@ -7,7 +7,7 @@ pub mod jobs;
 pub(crate) mod ledger;
 pub(crate) mod presence;
 pub(crate) mod reputation;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod schema_checks;
 pub mod skills;
 mod transfer;

@@ -9,7 +9,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 /// The types of the short form and their names in JSON Schema. The document uses `string` and
 /// `list`; the others are the remaining JSON types and common names for them.
@@ -77,22 +77,35 @@ impl Weighter<String, Arc<CompiledSchema>> for SchemaWeighter {
     }
 }
 
+type SchemaCache = Cache<String, Arc<CompiledSchema>, SchemaWeighter>;
+
+/// One for the process: a compiled schema does not depend on the hub.
+static SCHEMA_CACHE: OnceLock<SchemaCache> = OnceLock::new();
+
+/// Sets the size of the cache. The first hub of the process decides.
+pub(crate) fn size_schema_cache(max_bytes: u64) {
+    SCHEMA_CACHE.get_or_init(|| new_schema_cache(max_bytes));
+}
+
+fn schema_cache() -> &'static SchemaCache {
+    SCHEMA_CACHE.get_or_init(|| new_schema_cache(crate::limits::COMPILED_SCHEMAS_BYTES))
+}
+
 /// In one shard: a schema with many patterns weighs a quarter of the whole cache.
-static SCHEMA_CACHE: LazyLock<Cache<String, Arc<CompiledSchema>, SchemaWeighter>> =
-    LazyLock::new(|| {
-        let options = OptionsBuilder::new()
-            .estimated_items_capacity(crate::limits::COMPILED_SCHEMAS_EXPECTED)
-            .weight_capacity(crate::limits::COMPILED_SCHEMAS_BYTES)
-            .shards(1)
-            .build()
-            .expect("all required options are given");
-        Cache::with_options(
-            options,
-            SchemaWeighter,
-            DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
-        )
-    });
+fn new_schema_cache(max_bytes: u64) -> SchemaCache {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(crate::limits::COMPILED_SCHEMAS_EXPECTED)
+        .weight_capacity(max_bytes)
+        .shards(1)
+        .build()
+        .expect("all required options are given");
+    Cache::with_options(
+        options,
+        SchemaWeighter,
+        DefaultHashBuilder::default(),
+        DefaultLifecycle::default(),
+    )
+}
 
 /// Checks that the schemas of all skills of one request are valid. Compiling takes milliseconds:
 /// only for a thread that serves no requests.
@@ -144,12 +157,12 @@ fn check_value_now(
     value: &Value,
 ) -> std::result::Result<(), String> {
     let text = schema.to_string();
-    let compiled = match SCHEMA_CACHE.get(&text) {
+    let compiled = match schema_cache().get(&text) {
         Some(compiled) => compiled,
         None => {
             // Registration has compiled it before.
             let compiled = Arc::new(compile_schema(schema)?);
-            SCHEMA_CACHE.insert(text, compiled.clone());
+            schema_cache().insert(text, compiled.clone());
             compiled
         }
     };

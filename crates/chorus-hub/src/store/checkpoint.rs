@@ -1,6 +1,6 @@
 //! SQLite checkpoints on a thread of their own: copies the write-ahead log into the database file while the writer goes on.
 
-use super::{disk_reserve, sqlite};
+use super::{SqliteFile, disk_reserve, sqlite};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,12 +41,13 @@ struct CheckpointState {
 
 impl CheckpointThread {
     /// `None` when the thread or its connection cannot be opened: then the write-ahead log grows until the next start.
-    pub fn spawn(path: &Path) -> Option<Self> {
-        let connection = sqlite::open_writer(path).ok()?;
+    pub fn spawn(file: &SqliteFile) -> Option<Self> {
+        // It reads no pages but those of the log.
+        let connection = sqlite::open_writer(&file.path, file.page_caches.reader).ok()?;
         let (stop, stopped) = channel();
         let state = Arc::<CheckpointState>::default();
         let thread_state = state.clone();
-        let data_dir = path.parent()?.to_owned();
+        let data_dir = file.path.parent()?.to_owned();
         let thread = std::thread::Builder::new().name("chorus-checkpoint".into());
         thread
             .spawn(move || run_checkpoints(&connection, &data_dir, &stopped, &thread_state))

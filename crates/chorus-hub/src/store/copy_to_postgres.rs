@@ -3,6 +3,7 @@
 use super::sql_value::{DbError, SqlRow};
 use super::{DATABASE_FILE, DbConnection, data_dir_lock, migrations, postgres, sqlite};
 use crate::clock::Clock;
+use crate::limits;
 use crate::start_error::StartError;
 use chorus_wire::secret::Secret;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(crate) async fn copy_to_postgres(
     // A running hub would keep writing to the old database.
     let _lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
     super::stopped_database::refuse_damage(&file)?;
-    let from = sqlite::open_writer(&file).map_err(start_error)?;
+    let from = sqlite::open_writer(&file, limits::WRITER_CACHE_BYTES).map_err(start_error)?;
     let now = Clock::system().now().0;
     migrations::run_migrations(&DbConnection::Sqlite(&from), now)
         .await

@@ -2,9 +2,8 @@
 
 use super::checkpoint::CheckpointThread;
 use super::disk_reserve::DiskReserve;
-use super::{DbError, sqlite};
+use super::{DbError, SqliteFile, sqlite};
 use rusqlite::Connection;
-use std::path::Path;
 use std::time::Duration;
 
 pub(super) struct FileUpkeep {
@@ -13,10 +12,11 @@ pub(super) struct FileUpkeep {
 }
 
 impl FileUpkeep {
-    pub fn start(path: &Path, now: Duration) -> Self {
+    pub fn start(file: &SqliteFile, now: Duration) -> Self {
         Self {
-            checkpoint: CheckpointThread::spawn(path),
-            reserve: path
+            checkpoint: CheckpointThread::spawn(file),
+            reserve: file
+                .path
                 .parent()
                 .map(|data_dir| DiskReserve::take(data_dir, now)),
         }

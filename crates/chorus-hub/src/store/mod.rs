@@ -92,6 +92,7 @@ pub(crate) use write_txn::{HubSettings, WriteTxn};
 
 use crate::start_error::StartError;
 use crate::{Clock, Result};
+use crate::memory_bounds::PageCaches;
 use chorus_wire::{Error, secret::Secret, time::UnixMicros};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -102,7 +103,7 @@ pub(crate) const DATABASE_FILE: &str = "chorus.db";
 /// Which database the store uses.
 #[derive(Clone, Debug)]
 pub(crate) enum DatabaseUrl {
-    Sqlite(PathBuf),
+    Sqlite(SqliteFile),
     Postgres(Secret),
 }
 
@@ -110,6 +111,13 @@ pub(crate) enum DatabaseUrl {
 pub(crate) struct Store {
     writer: writer::WriterHandle,
     read_pool: read_pool::ReadPool,
+/// A database file, and how many of its pages connections keep in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct SqliteFile {
+    pub path: PathBuf,
+    pub page_caches: PageCaches,
+}
+
     publisher: Arc<dyn EntryPublisher>,
     /// Fills the spare bits of this database's trace ids.
     pub trace_salt: u32,
@@ -125,12 +133,16 @@ impl Store {
         data_dir: &Path,
         database: Option<&Secret>,
         accept_damage: bool,
+        page_caches: PageCaches,
         clock: Clock,
         publisher: Arc<dyn EntryPublisher>,
     ) -> std::result::Result<Self, StartError> {
         let lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
         let database_url = match database {
-            None => DatabaseUrl::Sqlite(data_dir.join(DATABASE_FILE)),
+            None => DatabaseUrl::Sqlite(SqliteFile {
+                path: data_dir.join(DATABASE_FILE),
+                page_caches,
+            }),
             Some(url) => DatabaseUrl::Postgres(url.clone()),
         };
         let start_error = |problem: &str| {
@@ -142,7 +154,7 @@ impl Store {
         };
         let lost_entries = match &database_url {
             DatabaseUrl::Sqlite(file) => {
-                check_files(file.clone(), accept_damage, clock.now()).await?
+                check_files(file.path.clone(), accept_damage, clock.now()).await?
             }
             DatabaseUrl::Postgres(_) => false,
         };

@@ -27,8 +27,8 @@ impl ReadPool {
     pub fn new(database_url: DatabaseUrl) -> std::result::Result<Self, DbError> {
         let (idle, permits) = match &database_url {
             // Opens the first connection now, so that an unreadable file fails the start.
-            DatabaseUrl::Sqlite(path) => (
-                vec![PooledConnection::Sqlite(sqlite::open_reader(path)?)],
+            DatabaseUrl::Sqlite(file) => (
+                vec![PooledConnection::Sqlite(sqlite::open_reader(file)?)],
                 SQLITE_READERS,
             ),
             DatabaseUrl::Postgres(_) => (Vec::new(), POSTGRES_READERS),
@@ -63,7 +63,7 @@ impl ReadPool {
                 (DatabaseUrl::Sqlite(_), Some(PooledConnection::Sqlite(connection))) => {
                     run_on_sqlite(connection, work)
                 }
-                (DatabaseUrl::Sqlite(path), _) => run_on_sqlite(sqlite::open_reader(&path)?, work),
+                (DatabaseUrl::Sqlite(file), _) => run_on_sqlite(sqlite::open_reader(&file)?, work),
                 (DatabaseUrl::Postgres(url), pooled) => {
                     tokio::runtime::Handle::current().block_on(async {
                         let client = match pooled {

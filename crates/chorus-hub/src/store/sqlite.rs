@@ -1,5 +1,6 @@
 //! The SQLite engine, the default: one writing connection, several read-only ones, a write-ahead log synced at every commit.
 
+use super::SqliteFile;
 use super::sql_value::{DbError, SqlParam, SqlRow, SqlValue};
 use rusqlite::backup::StepResult;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -23,14 +24,18 @@ fn create_private_file(path: &Path) -> Result<(), DbError> {
         .map_err(|e| DbError::Unavailable(format!("{}: {e}", path.display())))
 }
 
-pub(super) fn open_writer(path: &Path) -> Result<Connection, DbError> {
+pub(super) fn open_writer(path: &Path, cache_bytes: u64) -> Result<Connection, DbError> {
     create_private_file(path)?;
     let connection = Connection::open(path).map_err(classify_error)?;
     // A 2xx reply promises a synced commit: `synchronous = full` syncs the write-ahead log at every commit.
-    let settings =
+    let settings = format!(
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory;
-         pragma cache_size = -65536; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728;";
-    connection.execute_batch(settings).map_err(classify_error)?;
+         {}; pragma wal_autocheckpoint = 0; pragma journal_size_limit = 134217728;",
+        cache_size_pragma(cache_bytes)
+    );
+    connection
+        .execute_batch(&settings)
+        .map_err(classify_error)?;
     connection
         .busy_timeout(Duration::from_secs(5))
         .map_err(classify_error)?;
@@ -38,14 +43,22 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
-pub(super) fn open_reader(path: &Path) -> Result<Connection, DbError> {
+/// A negative size is in KiB.
+fn cache_size_pragma(bytes: u64) -> String {
+    format!("pragma cache_size = -{}", (bytes / 1024).max(1))
+}
+
+pub(super) fn open_reader(file: &SqliteFile) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(classify_error)?;
+    let connection = Connection::open_with_flags(&file.path, flags).map_err(classify_error)?;
     connection
         .busy_timeout(Duration::from_secs(5))
         .map_err(classify_error)?;
     connection
-        .execute_batch("pragma cache_size = -8192; pragma query_only = on;")
+        .execute_batch(&format!(
+            "{}; pragma query_only = on;",
+            cache_size_pragma(file.page_caches.reader)
+        ))
         .map_err(classify_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
     Ok(connection)

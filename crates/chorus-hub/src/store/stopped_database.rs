@@ -7,6 +7,7 @@ use super::{
     seal_record, sqlite,
 };
 use crate::clock::Clock;
+use crate::limits;
 use crate::start_error::StartError;
 use chorus_wire::secret::Secret;
 use std::path::Path;
@@ -69,7 +70,7 @@ async fn change_stopped_database(
     }
     let _lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
     refuse_damage(&file)?;
-    let connection = sqlite::open_writer(&file).map_err(start_error)?;
+    let connection = sqlite::open_writer(&file, limits::WRITER_CACHE_BYTES).map_err(start_error)?;
     change(&DbConnection::Sqlite(&connection))
         .await
         .map_err(start_error)

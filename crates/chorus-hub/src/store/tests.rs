@@ -2,7 +2,7 @@
 
 use super::log::{self, DeliveryState, LogHead};
 use super::{EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId};
-use crate::Clock;
+use crate::{Clock, PageCaches};
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -45,9 +45,16 @@ async fn open_store(
     clock: &Clock,
 ) -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), None, false, clock.clone(), publisher.clone())
-        .await
-        .unwrap();
+    let store = Store::open(
+        dir.path(),
+        None,
+        false,
+        PageCaches::MAX,
+        clock.clone(),
+        publisher.clone(),
+    )
+    .await
+    .unwrap();
     (store, dir)
 }
 
@@ -225,7 +232,7 @@ async fn the_database_and_its_backup_are_readable_by_their_owner_only() {
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");
     let backup_dir = parent.path().join("copy");
-    let store = Store::open(&data_dir, None, false, stopped_clock(), publisher)
+    let store = Store::open(&data_dir, None, false, PageCaches::MAX, stopped_clock(), publisher)
         .await
         .unwrap();
     store.append_entry(new_message("{}")).await.unwrap();

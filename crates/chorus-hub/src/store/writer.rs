@@ -111,8 +111,8 @@ pub(super) async fn start_writer(
                 Ok((connection, head, salt)) => {
                     indexed_seq.store(head.indexed_seq.0, Ordering::Release);
                     let file_upkeep = match &database_url {
-                        DatabaseUrl::Sqlite(path) => {
-                            Some(FileUpkeep::start(path, clock.monotonic_now()))
+                        DatabaseUrl::Sqlite(file) => {
+                            Some(FileUpkeep::start(file, clock.monotonic_now()))
                         }
                         DatabaseUrl::Postgres(_) => None,
                     };

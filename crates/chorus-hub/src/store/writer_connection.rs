@@ -18,7 +18,9 @@ impl WriterConnection {
         exclusive: bool,
     ) -> std::result::Result<Self, DbError> {
         Ok(match database_url {
-            DatabaseUrl::Sqlite(path) => WriterConnection::Sqlite(sqlite::open_writer(path)?),
+            DatabaseUrl::Sqlite(file) => {
+                WriterConnection::Sqlite(sqlite::open_writer(&file.path, file.page_caches.writer)?)
+            }
             DatabaseUrl::Postgres(url) => WriterConnection::Postgres {
                 url: url.clone(),
                 exclusive,

@@ -13,10 +13,8 @@ use std::task::{Context, Poll};
 
 /// Answers up to this size are not counted: the kernel's send buffer takes them at once.
 const COUNTED_FROM_BYTES: u64 = 64 * 1024;
-/// Max bytes of all large answers: a thousand pages of 256 KiB. Another one is 503.
-const ALL_ANSWERS_BYTES: u64 = 256 * 1024 * 1024;
-/// Max bytes of those of one address, so that one client leaves room for others.
-const ADDRESS_ANSWERS_BYTES: u64 = ALL_ANSWERS_BYTES / 4;
+/// The part of the memory for large answers that those of one address may take, so that one client leaves room for others.
+const ADDRESS_PART: u64 = 4;
 
 #[derive(Default)]
 struct AnswerBytes {
@@ -25,12 +23,23 @@ struct AnswerBytes {
 }
 
 /// The bytes of large answers under way.
-#[derive(Clone, Default)]
-pub struct LargeAnswers(Arc<Mutex<AnswerBytes>>);
+#[derive(Clone)]
+pub struct LargeAnswers {
+    held: Arc<Mutex<AnswerBytes>>,
+    max_bytes: u64,
+}
 
 impl LargeAnswers {
+    /// Another answer beyond `max_bytes` is 503.
+    pub fn with_memory(max_bytes: u64) -> Self {
+        Self {
+            held: Arc::default(),
+            max_bytes,
+        }
+    }
+
     fn lock_bytes(&self) -> MutexGuard<'_, AnswerBytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The response, counted until its bytes are written, or a 503 when there is no memory for it.
@@ -53,7 +62,8 @@ impl LargeAnswers {
         let of_address = held.by_address.get(&address).copied().unwrap_or_default();
         // One answer always fits, however large it is.
         let fits = |used: u64, max: u64| used == 0 || used + bytes <= max;
-        if !fits(held.total, ALL_ANSWERS_BYTES) || !fits(of_address, ADDRESS_ANSWERS_BYTES) {
+        let address_max = self.max_bytes / ADDRESS_PART;
+        if !fits(held.total, self.max_bytes) || !fits(of_address, address_max) {
             return None;
         }
         held.total += bytes;
@@ -141,7 +151,7 @@ mod tests {
     //
     #[tokio::test]
     async fn an_address_holds_its_share_of_answers_until_they_are_written() {
-        let answers = LargeAnswers::default();
+        let answers = LargeAnswers::with_memory(256 * 1024 * 1024);
         let slow: IpAddr = "192.0.2.1".parse().unwrap();
         let ask = |client: IpAddr| answers.hold_response(client, page());
         let mut held: Vec<Response> = (0..16).map(|_| ask(slow).unwrap()).collect();

@@ -69,6 +69,7 @@ impl AppState {
         Self(Arc::new(AppStateInner {
             hub,
             origin_policy: OriginPolicy::new(
+        let large_answers = LargeAnswers::with_memory(hub.options().memory.large_answers);
                 settings.listen,
                 &settings.public_url,
                 settings.cors_origins,
@@ -82,7 +83,7 @@ impl AppState {
             trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),
             rate_limiter,
             callback_streams: CallbackStreamSlots::default(),
-            large_answers: LargeAnswers::default(),
+            large_answers,
             openapi_document: OnceLock::new(),
             route_scopes: OnceLock::new(),
             published_schemas: OnceLock::new(),

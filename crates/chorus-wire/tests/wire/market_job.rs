@@ -116,8 +116,6 @@ fn a_request_from_checked_fields_equals_its_body() {
         approve_within_ms: None,
         timestamp_utc: None,
         currency: None,
-        board: None,
-        approve_within_ms: None,
     };
     let parsed = JobRequest::parse(body).unwrap();
     let checked = JobRequest::from_checked(fields).unwrap();

@@ -12,6 +12,7 @@ mod outbox_tarpit;
 mod registration_flood;
 mod silent_name_server;
 mod slow_readers;
+mod small_machine;
 mod support;
 mod support_compute;
 mod support_frames;

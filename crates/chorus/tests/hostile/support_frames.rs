@@ -19,6 +19,10 @@ pub struct MeasuredHub {
 
 impl MeasuredHub {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_chorus"));
         command
@@ -26,7 +30,8 @@ impl MeasuredHub {
             .current_dir(folder.path())
             .args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0"])
             .args(["--log", "warn", "--operator-key", OPERATOR, "--data-dir"])
-            .arg(folder.path());
+            .arg(folder.path())
+            .args(args);
         let mut process = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -49,11 +54,12 @@ impl MeasuredHub {
 
     /// The resident memory of the process.
     pub fn resident_mib(&self) -> usize {
-        let path = format!("/proc/{}/status", self.process.id());
-        let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().nth(1));
-        kib.unwrap().parse::<usize>().unwrap() / 1024
+        read_status_mib(self.process.id(), "VmRSS:").unwrap()
+    }
+
+    /// The most that it ever was.
+    pub fn peak_mib(&self) -> usize {
+        read_status_mib(self.process.id(), "VmHWM:").unwrap()
     }
 
     /// `{name}@chorus`, registered by the operator, whom no registration limit concerns.
@@ -72,6 +78,14 @@ impl MeasuredHub {
         let registered = operator.register_agent(&request).await.unwrap();
         HubClient::new(&self.url, registered.api_key).unwrap()
     }
+}
+
+/// A line of the status of a process, in MiB; `None` when the process has ended.
+pub fn read_status_mib(pid: u32, name: &str) -> Option<usize> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024)
 }
 
 impl Drop for MeasuredHub {

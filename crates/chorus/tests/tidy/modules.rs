@@ -14,13 +14,15 @@ const HUB: EdgeTable = &[
     ("pem", &[]),
     ("stream_end", &[]),
     ("start_error", &[]),
-    ("settings", &["clock", "limits"]),
+    ("memory_bounds", &["limits"]),
+    ("settings", &["clock", "limits", "memory_bounds"]),
     ("seal", &["clock", "limits", "start_error"]),
     (
         "store",
         &[
             "clock",
             "limits",
+            "memory_bounds",
             "pem",
             "seal",
             "start_error",

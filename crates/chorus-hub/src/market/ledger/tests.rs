@@ -5,7 +5,7 @@ use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, Posti
 use crate::store::{
     AccountId, EntryPublisher, JobId, LogEntry, OwnerId, Store, SubjectId, market_totals, retention,
 };
-use crate::{Clock, Result};
+use crate::{Clock, PageCaches, Result};
 use chorus_wire::credits::Credits;
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use proptest::prelude::*;
@@ -347,7 +347,7 @@ proptest! {
         runtime.block_on(async {
             let dir = tempfile::tempdir().unwrap();
             let clock = Clock::manual_at(UnixMicros(1_774_000_000_000_000));
-            let store = Store::open(dir.path(), None, false, clock.clone(), Arc::new(NoStreams)).await.unwrap();
+            let store = Store::open(dir.path(), None, false, PageCaches::MAX, clock.clone(), Arc::new(NoStreams)).await.unwrap();
             let mut model = Model::default();
             for step in steps {
                 if let Step::Trim { days } = step {

@@ -1,8 +1,8 @@
 //! Skill searches read index ranges only, however many agents offer a skill, and the stored counts stay correct.
 
 use super::*;
-use crate::Clock;
 use crate::store::{AgentId, EntryPublisher, LogEntry, Store, SubjectId};
+use crate::{Clock, PageCaches};
 use std::sync::Arc;
 
 /// A publisher without streams.
@@ -44,6 +44,7 @@ async fn open_store() -> (Store, tempfile::TempDir) {
         dir.path(),
         None,
         false,
+        PageCaches::MAX,
         Clock::system(),
         Arc::new(NullPublisher),
     )

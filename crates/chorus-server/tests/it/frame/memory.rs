@@ -28,7 +28,7 @@ async fn open_and_leave(agent: &Agent) -> String {
 
 memory_story!(
     others_that_fill_the_rings_cost_a_handle_none_of_its_frames,
-    with(|settings| settings.hub.frame_memory_bytes = MEMORY),
+    with(|settings| settings.hub.memory.frame_rings = MEMORY),
     |hub| async {
         // eviction takes from the largest rings
         let innocent = hub.agent("innocent").await;
@@ -53,7 +53,7 @@ memory_story!(
 
 memory_story!(
     a_frame_to_an_organisation_takes_the_memory_of_one_frame,
-    with(|settings| settings.hub.frame_memory_bytes = MEMORY),
+    with(|settings| settings.hub.memory.frame_rings = MEMORY),
     |hub| async {
         // 20 frames for 31 members are 38 MB if each ring has its own copy, and 1.2 MB if they share it
         let alice = hub.agent("alice").await;

@@ -10,7 +10,7 @@ mod temporary_folder;
 
 use crate::fail::Fail;
 use crate::stop_signal::StopSignal;
-use crate::{cli::CommonArgs, output};
+use crate::{cli::CommonArgs, machine_memory, output};
 use agents::DemoCast;
 use chorus_server::ServerSettings;
 use chorus_wire::secret::Secret;
@@ -69,6 +69,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     settings.server_name = "Chorus demo".into();
     settings.rate_limit = 0;
     settings.hub.operator_keys = vec![operator.clone()];
+    settings.hub.memory = machine_memory::bound_memory(None);
     let server = chorus_server::start_server(settings)
         .await
         .map_err(|e| Fail::usage_error(e.to_string()))?;

@@ -2,6 +2,7 @@
 
 use super::quota_option::{QuotaOption, quota_table};
 use crate::fail::Fail;
+use crate::machine_memory::{MemorySize, bound_memory};
 use chorus_hub::BusFiles;
 use chorus_server::{CorsOrigin, ServerSettings, TrustedNetwork};
 use chorus_wire::{credits::Credits, identity::AgentAddress, secret::Secret};
@@ -114,6 +115,9 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", env = "CHORUS_MAX_CONNECTIONS_PER_ADDRESS", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(alias = "max_connections_per_address")]
     max_connections_per_address: Option<u32>,
+    /// Memory that the hub may use, such as 256M or 2G [default: that of its control group or of the machine]
+    #[arg(long, value_name = "SIZE", env = "CHORUS_MEMORY")]
+    memory: Option<MemorySize>,
     /// How long messages and activity are kept, such as 90d [default: for ever]
     #[arg(long, value_name = "TIME", env = "CHORUS_RETAIN")]
     retain: Option<ConfigDuration>,
@@ -254,6 +258,7 @@ impl ServeOptions {
             max_connections_per_address: self
                 .max_connections_per_address
                 .or(other.max_connections_per_address),
+            memory: self.memory.or(other.memory),
             retain: self.retain.or(other.retain),
             max_agents: self.max_agents.or(other.max_agents),
             quota: other.quota.into_iter().chain(self.quota).collect(),
@@ -338,6 +343,7 @@ impl ServeOptions {
 }
 
 /// The bus of several hubs; `local` and no option mean none.
+        hub.memory = bound_memory(self.memory);
 fn check_bus_url(bus: Option<Secret>, has_database: bool) -> Result<Option<Secret>, Fail> {
     match bus {
         Some(url) if url.expose() == "local" => Ok(None),
