@@ -241,6 +241,14 @@ pub const ADDRESS_BUDGET_FACTOR: u32 = 4;
 /// How many keys' budgets the probes of one address have (`/health`, `/ready`, `/metrics`): a balancer and a
 /// scraper ask every second, and each answer reads the store. More is 429.
 pub const PROBE_BUDGET_FACTOR: u32 = 10;
+/// The part of all connections that only requests with a known key may take: a fourth, so that strangers cannot lock
+/// out registered agents and operators. A stranger beyond the other three fourths is answered with 503 and closed.
+pub const CONNECTIONS_SHARE_OF_KNOWN: usize = 4;
+/// Max connections beyond the places of strangers that may ask one thing: a probe is answered, a request with a known
+/// key gets a place, and any other is answered with 503. Further connections are closed.
+pub const TRIAL_CONNECTIONS: usize = 64;
+/// Time for such a connection to send the head of its request. Then it is closed.
+pub const TRIAL_DEADLINE: Duration = Duration::from_secs(5);
 /// Registrations without a key per minute and address by default; twice as many may come at once.
 /// More is 429.
 pub const REGISTER_RATE_DEFAULT: u32 = 10;

@@ -40,8 +40,8 @@ pub async fn serve_connections(
             },
             _ = wait_for_shutdown(&mut shutdown) => break,
         };
-        let permit = match connection_limit.try_acquire(peer.ip()) {
-            Ok(permit) => permit,
+        let place = match connection_limit.try_acquire(peer.ip()) {
+            Ok(place) => place,
             Err(refusal) => {
                 connection_limit.reject_connection(socket, refusal, tls.is_some());
                 continue;
@@ -58,7 +58,8 @@ pub async fn serve_connections(
             router: router.clone(),
             clock: connection_limit.clock(),
             shutdown: shutdown.clone(),
-            open_guard: (open_token.clone(), permit),
+            is_on_trial: place.is_on_trial(),
+            open_guard: (open_token.clone(), place),
         };
         match tls.clone() {
             None => drop(tokio::spawn(connection.serve_socket(socket))),
@@ -70,7 +71,11 @@ pub async fn serve_connections(
 }
 
 async fn accept_tls(tls: tokio_rustls::TlsAcceptor, socket: TcpStream, connection: HttpConnection) {
-    match timeout(HANDSHAKE_TIMEOUT, tls.accept(socket)).await {
+    let handshake_timeout = match connection.is_on_trial {
+        true => limits::TRIAL_DEADLINE,
+        false => HANDSHAKE_TIMEOUT,
+    };
+    match timeout(handshake_timeout, tls.accept(socket)).await {
         Ok(Ok(socket)) => connection.serve_socket(socket).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),

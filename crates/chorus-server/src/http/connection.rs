@@ -1,6 +1,6 @@
 //! One HTTP/1.1 connection: serves its requests, hands the socket over to a stream, and ends on shutdown.
 
-use super::connection_limit::ConnectionPermit;
+use super::connection_limit::ConnectionPlace;
 use super::draining_body::DrainingBody;
 use super::exchange_position::ExchangePosition;
 use super::raw_refusal;
@@ -36,8 +36,10 @@ pub struct HttpConnection {
     pub router: Router,
     pub clock: Clock,
     pub shutdown: watch::Receiver<bool>,
+    /// It has to send its first request soon.
+    pub is_on_trial: bool,
     /// Held while the socket is open, also after a stream has taken it over.
-    pub open_guard: (mpsc::Sender<Infallible>, ConnectionPermit),
+    pub open_guard: (mpsc::Sender<Infallible>, ConnectionPlace),
 }
 
 /// State that the request handler shares with the driver of its connection.
@@ -57,6 +59,7 @@ impl HttpConnection {
             router,
             clock,
             mut shutdown,
+            is_on_trial,
             open_guard,
         } = self;
         let shared = Arc::<ConnectionShared>::default();
@@ -67,13 +70,20 @@ impl HttpConnection {
         ));
         let service = {
             let shared = shared.clone();
-            hyper::service::service_fn(move |request| {
-                handle_request(router.clone(), peer, shared.clone(), request)
+            let place = open_guard.1.clone();
+            hyper::service::service_fn(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(ConnectInfo(peer));
+                request.extensions_mut().insert(place.clone());
+                handle_request(router.clone(), shared.clone(), request)
             })
+        };
+        let head_timeout = match is_on_trial {
+            true => limits::TRIAL_DEADLINE,
+            false => limits::REQUEST_DEADLINE,
         };
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(limits::REQUEST_DEADLINE)
+            .header_read_timeout(head_timeout)
             .max_buf_size(limits::CONNECTION_BUFFER_BYTES)
             .serve_connection(socket, service);
         let mut is_stopping = false;
@@ -151,12 +161,10 @@ async fn drive_until_handoff<C: Future<Output = hyper::Result<()>> + Unpin>(
 /// Answers one request. A stream never returns to hyper: the driver takes the handoff and leaves HTTP here.
 async fn handle_request(
     mut router: Router,
-    peer: SocketAddr,
     shared: Arc<ConnectionShared>,
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let exchange = shared.position.begin_exchange();
-    request.extensions_mut().insert(ConnectInfo(peer));
     let head_only = request.method() == Method::HEAD;
     let is_read_only = matches!(
         *request.method(),

@@ -1,5 +1,5 @@
-//! The limit of open connections, in total and per address (D-19, R-95). A connection past it gets a 503 in JSON with
-//! `Retry-After`.
+//! The limit of open connections: places of strangers, places that are kept for known keys, and a share per address (D-19,
+//! A connection past it gets a 503 in JSON with `Retry-After`, unless it asks for a probe or has a known key.
 
 use super::raw_refusal;
 use super::trusted_network::TrustedNetwork;
@@ -34,6 +34,13 @@ impl ConnectionRefusal {
             Self::AddressFull => {
                 "this address has as many connections to the hub as it may have; close one first"
             }
+        }
+    }
+
+    pub fn to_error(self) -> Error {
+        Error {
+            retry_after: Some(RETRY_AFTER),
+            ..Error::new(ErrorCode::Unavailable, self.message())
         }
     }
 }
@@ -100,15 +107,108 @@ impl Drop for AddressSlot {
     }
 }
 
-/// The place of an open connection.
-pub struct ConnectionPermit {
+/// Whose place a connection has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlaceKind {
+    Stranger,
+    /// A request on it had a valid key.
+    Known,
+    /// Beyond the places of strangers: it may ask for a probe, or show a key.
+    OnTrial,
+}
+
+/// The places of one hub.
+struct ConnectionPlaces {
+    of_strangers: Arc<Semaphore>,
+    of_known: Arc<Semaphore>,
+    on_trial: Arc<Semaphore>,
+}
+
+impl ConnectionPlaces {
+    fn with_total(max_connections: usize) -> Self {
+        let total = max_connections.min(Semaphore::MAX_PERMITS);
+        let of_known = total / limits::CONNECTIONS_SHARE_OF_KNOWN;
+        Self {
+            of_strangers: Arc::new(Semaphore::new(total - of_known)),
+            of_known: Arc::new(Semaphore::new(of_known)),
+            on_trial: Arc::new(Semaphore::new(limits::TRIAL_CONNECTIONS)),
+        }
+    }
+
+    fn try_take(&self, kind: PlaceKind) -> Option<HeldPlace> {
+        let places = match kind {
+            PlaceKind::Stranger => &self.of_strangers,
+            PlaceKind::Known => &self.of_known,
+            PlaceKind::OnTrial => &self.on_trial,
+        };
+        let permit = places.clone().try_acquire_owned().ok()?;
+        Some(HeldPlace {
+            kind,
+            _permit: permit,
+        })
+    }
+}
+
+struct HeldPlace {
+    kind: PlaceKind,
     _permit: OwnedSemaphorePermit,
+}
+
+/// The place of an open connection; it is free again when the last clone is dropped. The front of each request has one.
+#[derive(Clone)]
+pub struct ConnectionPlace(Arc<PlaceInner>);
+
+struct PlaceInner {
+    held: Mutex<HeldPlace>,
+    places: Arc<ConnectionPlaces>,
     _address_slot: Option<AddressSlot>,
 }
 
-/// Hands out a permit per open connection.
+impl ConnectionPlace {
+    fn lock_held(&self) -> MutexGuard<'_, HeldPlace> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_on_trial(&self) -> bool {
+        self.lock_held().kind == PlaceKind::OnTrial
+    }
+
+    /// A request on this connection has a valid key: the connection moves to the places that are kept for known keys, and
+    /// leaves its own to strangers.
+    pub fn move_to_known(&self) {
+        let mut held = self.lock_held();
+        if held.kind == PlaceKind::Known {
+            return;
+        }
+        match self.0.places.try_take(PlaceKind::Known) {
+            Some(place) => *held = place,
+            None => self.leave_trial(&mut held),
+        }
+    }
+
+    /// Refuses a connection on trial for which no place has become free.
+    pub fn require_place(&self) -> Result<(), Error> {
+        let mut held = self.lock_held();
+        self.leave_trial(&mut held);
+        match held.kind {
+            PlaceKind::Stranger | PlaceKind::Known => Ok(()),
+            PlaceKind::OnTrial => Err(ConnectionRefusal::HubFull.to_error()),
+        }
+    }
+
+    /// Takes a place of strangers that has become free meanwhile.
+    fn leave_trial(&self, held: &mut HeldPlace) {
+        if held.kind == PlaceKind::OnTrial
+            && let Some(place) = self.0.places.try_take(PlaceKind::Stranger)
+        {
+            *held = place;
+        }
+    }
+}
+
+/// Hands out a place per open connection.
 pub struct ConnectionLimit {
-    permits: Arc<Semaphore>,
+    places: Arc<ConnectionPlaces>,
     address_share: AddressShare,
     address_counts: Arc<AddressCounts>,
     rejection_permits: Arc<Semaphore>,
@@ -119,9 +219,8 @@ pub struct ConnectionLimit {
 
 impl ConnectionLimit {
     pub fn new(max_connections: usize, address_share: AddressShare, clock: Clock) -> Self {
-        let permits = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
         Self {
-            permits,
+            places: Arc::new(ConnectionPlaces::with_total(max_connections)),
             address_share,
             address_counts: Arc::default(),
             rejection_permits: Arc::new(Semaphore::new(limits::REFUSED_CONNECTIONS_ANSWERED)),
@@ -135,21 +234,25 @@ impl ConnectionLimit {
         self.clock.clone()
     }
 
-    /// A permit, to be held while the connection is open.
-    pub fn try_acquire(&mut self, peer: IpAddr) -> Result<ConnectionPermit, ConnectionRefusal> {
+    /// A place, to be held while the connection is open. When those of strangers are taken, it is one on trial.
+    pub fn try_acquire(&mut self, peer: IpAddr) -> Result<ConnectionPlace, ConnectionRefusal> {
         let address_slot = match self.address_share.counted_address(peer) {
             Some(address) => Some(self.take_address_slot(address)?),
             None => None,
         };
-        let permit = self.permits.clone().try_acquire_owned().ok();
-        let is_full = permit.is_none();
+        let place = self.places.try_take(PlaceKind::Stranger);
+        let is_full = place.is_none();
         if !std::mem::replace(&mut self.full_logged, is_full) && is_full {
-            tracing::warn!("the connection limit is reached; new connections are rejected");
+            tracing::warn!(
+                "the connection limit is reached; only probes and known keys get a new connection"
+            );
         }
-        Ok(ConnectionPermit {
-            _permit: permit.ok_or(ConnectionRefusal::HubFull)?,
+        let place = place.or_else(|| self.places.try_take(PlaceKind::OnTrial));
+        Ok(ConnectionPlace(Arc::new(PlaceInner {
+            held: Mutex::new(place.ok_or(ConnectionRefusal::HubFull)?),
+            places: self.places.clone(),
             _address_slot: address_slot,
-        })
+        })))
     }
 
     fn take_address_slot(&self, address: IpAddr) -> Result<AddressSlot, ConnectionRefusal> {
@@ -168,11 +271,7 @@ impl ConnectionLimit {
     /// Answers with 503 and closes. A TLS connection is closed at once, because the handshake is the expensive part.
     pub fn reject_connection(&self, socket: TcpStream, refusal: ConnectionRefusal, secure: bool) {
         if let (false, Ok(permit)) = (secure, self.rejection_permits.clone().try_acquire_owned()) {
-            let error = Error {
-                retry_after: Some(RETRY_AFTER),
-                ..Error::new(ErrorCode::Unavailable, refusal.message())
-            };
-            let response = raw_refusal::encode_refusal(&error, self.clock.now());
+            let response = raw_refusal::encode_refusal(&refusal.to_error(), self.clock.now());
             tokio::spawn(async move {
                 let _rejection_permit = permit;
                 let _ = tokio::time::timeout(REJECTION_TIMEOUT, write_rejection(socket, response))
@@ -230,7 +329,7 @@ mod tests {
     fn a_trusted_proxy_and_loopback_have_no_share_unless_one_is_set() {
         let mut by_share = limit(8, None, &["10.0.0.0/8"]);
         for exempt in ["10.0.0.1", "127.0.0.1", "::1"] {
-            let all: Vec<_> = (0..8)
+            let all: Vec<_> = (0..6 + limits::TRIAL_CONNECTIONS)
                 .map(|_| by_share.try_acquire(ip(exempt)).unwrap())
                 .collect();
             assert_eq!(
@@ -242,5 +341,33 @@ mod tests {
         let mut by_number = limit(8, Some(1), &[]);
         let _held = by_number.try_acquire(ip("127.0.0.1")).unwrap();
         assert!(by_number.try_acquire(ip("127.0.0.1")).is_err());
+    }
+
+    //
+    #[test]
+    fn strangers_have_three_fourths_of_the_places_and_known_keys_the_rest() {
+        let mut limit = limit(8, None, &[]);
+        let mut strangers: Vec<_> = (0..6)
+            .map(|_| limit.try_acquire(ip("127.0.0.1")).unwrap())
+            .collect();
+        assert!(strangers.iter().all(|place| !place.is_on_trial()));
+        let known = limit.try_acquire(ip("127.0.0.1")).unwrap();
+        assert!(known.is_on_trial() && known.require_place().is_err());
+        known.move_to_known();
+        assert!(!known.is_on_trial() && known.require_place().is_ok());
+        // A connection that turns out to be a known one leaves its place to strangers.
+        strangers[0].move_to_known();
+        let stranger = limit.try_acquire(ip("127.0.0.1")).unwrap();
+        assert!(!stranger.is_on_trial());
+        // Known connections beyond their own places take those of strangers.
+        let waiting = limit.try_acquire(ip("127.0.0.1")).unwrap();
+        waiting.move_to_known();
+        assert!(waiting.is_on_trial());
+        drop(strangers.pop());
+        waiting.move_to_known();
+        assert!(!waiting.is_on_trial());
+        drop((strangers, known, stranger, waiting));
+        assert_eq!(limit.places.of_strangers.available_permits(), 6);
+        assert_eq!(limit.places.of_known.available_permits(), 2);
     }
 }

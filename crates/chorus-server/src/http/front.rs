@@ -4,12 +4,15 @@ use super::admission::{self, ClientAddress};
 use super::allowed_origins;
 use super::api_error::{self, ApiError, ErrorFormat};
 use super::app_state::AppState;
+use super::auth::AuthResult;
+use super::connection_limit::ConnectionPlace;
 use super::rate_limit::RemainingBudget;
 use super::route_scopes::RequiredScope;
 use super::{cors, query, request_metrics};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use chorus_hub::Principal;
 use chorus_wire::{Error, ErrorCode, limits};
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -19,6 +22,9 @@ const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Routes with a budget of their own: monitoring must be answered when other requests of the address are refused.
 const PROBE_ROUTES: [&str; 3] = ["/health", "/ready", "/metrics"];
+
+/// Routes that a connection on trial may ask: an orchestrator must not end a hub that is only popular.
+const TRIAL_ROUTES: [&str; 2] = ["/health", "/ready"];
 
 /// The route whose requests without a key have a further budget.
 const REGISTRATION_ROUTE: &str = "/register";
@@ -63,6 +69,7 @@ pub async fn process_request(
         request.headers(),
     );
     request.extensions_mut().insert(ClientAddress(from));
+    let place = request.extensions().get::<ConnectionPlace>().cloned();
 
     let mut budget = None;
     let response_future = dispatch_request(&state, request, next, route.as_ref(), &mut budget);
@@ -92,6 +99,9 @@ pub async fn process_request(
         headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT_SECURITY);
     }
     add_common_headers(headers, id, has_key);
+    if place.is_some_and(|place| place.is_on_trial()) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
@@ -145,13 +155,27 @@ async fn dispatch_request(
     }
     let client = admission::client_address(request.extensions());
     let route = route.map_or("", MatchedPath::as_str);
+    let place = request.extensions().get::<ConnectionPlace>().cloned();
+    let is_authenticated_here =
+        !PROBE_ROUTES.contains(&route) && !SECRET_LIMITED_ROUTES.contains(&route);
+    let may_show_key =
+        is_authenticated_here && request.headers().contains_key(header::AUTHORIZATION);
+    if let Some(place) = &place
+        && !TRIAL_ROUTES.contains(&route)
+        && !may_show_key
+    {
+        place.require_place()?;
+    }
     if PROBE_ROUTES.contains(&route) {
         admission::admit_probe(state, client).await?;
-    } else if !SECRET_LIMITED_ROUTES.contains(&route) {
+    } else if is_authenticated_here {
         let is_registration = route == REGISTRATION_ROUTE;
         let headers = request.headers();
         let auth =
             admission::admit_request(state, headers, client, is_registration, budget).await?;
+        if let Some(place) = &place {
+            check_place(place, &auth)?;
+        }
         let scope = state
             .route_scopes
             .get()
@@ -162,6 +186,15 @@ async fn dispatch_request(
     }
     let response = next.run(request).await;
     state.large_answers.hold_response(client, response)
+}
+
+/// A connection with a known key moves to the places that are kept for them; any other needs a place of strangers.
+fn check_place(place: &ConnectionPlace, auth: &AuthResult) -> Result<(), Error> {
+    match &auth.outcome {
+        Ok(Principal::Agent(_) | Principal::Operator(_)) => place.move_to_known(),
+        Ok(Principal::Anonymous) | Err(_) => {}
+    }
+    place.require_place()
 }
 
 /// The HTTP parser accepts slightly more than the limit, so that the refusal can be JSON (failure 26).

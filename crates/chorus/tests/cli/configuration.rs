@@ -158,3 +158,31 @@ fn completions_and_help_are_printed() {
         );
     }
 }
+
+/// `chorus serve` with this limit of open files.
+fn serve_with_files(folder: &std::path::Path, files: u32, options: &str) -> std::process::Command {
+    let mut command = std::process::Command::new("sh");
+    let binary = env!("CARGO_BIN_EXE_chorus");
+    let script = format!("ulimit -n {files}; exec {binary} serve --listen 127.0.0.1:0 {options}");
+    command
+        .args(["-c", &script])
+        .env_clear()
+        .current_dir(folder);
+    command
+}
+
+#[test]
+fn too_few_open_files_are_refused_with_the_number_that_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (files, options, needed) in [
+        (513, "", "needs 576"),
+        (1024, "--max-connections 1000", "needs 1512"),
+    ] {
+        let refused = run(serve_with_files(folder.path(), files, options), "");
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.err.contains(needed), "{refused:?}");
+        assert!(refused.err.contains("LimitNOFILE"), "{refused:?}");
+    }
+    let serving = RunningProcess::start(serve_with_files(folder.path(), 576, ""));
+    assert!(serving.next_line().starts_with("chorus listening on "));
+}

@@ -30,14 +30,12 @@ pub async fn run(args: Args) -> Result<(), Fail> {
         .options
         .with_fallback(ServeOptions::from_file(args.config.as_deref())?);
     let _log_writer = init_logging(&options)?;
+    let is_explicit = options.has_max_connections();
     let mut settings = options.into_settings()?;
     settings.hub.accept_damage = args.accept_damage;
     let mut stop = StopSignal::watch()?;
     if let Some(files) = raise_file_limit() {
-        // Keep some for the database, webhooks and other files of the hub.
-        settings.max_connections = settings
-            .max_connections
-            .min(files.saturating_sub(RESERVED_FILES).max(1));
+        settings.max_connections = fit_connections(settings.max_connections, is_explicit, files)?;
     }
     let server = chorus_server::start_server(settings)
         .await
@@ -116,8 +114,28 @@ async fn report_dropped_lines(dropped_lines: ErrorCounter) {
     }
 }
 
-/// File descriptors reserved for the hub itself: read pool, write-ahead log, webhooks in flight.
+/// File descriptors reserved for the hub itself: read pool, write-ahead log, webhooks in flight, connections on trial.
 const RESERVED_FILES: usize = 512;
+/// Fewest connections with which a hub is of use. With fewer, a few idle clients would lock out all others.
+const MIN_CONNECTIONS: usize = 64;
+
+/// The connections that the limit of open files leaves room for. A hub that was asked for more does not start, and neither does
+/// one that has room for hardly any: it would run, and refuse its clients.
+fn fit_connections(wanted: usize, is_explicit: bool, files: usize) -> Result<usize, Fail> {
+    let least = match is_explicit {
+        true => wanted,
+        false => wanted.min(MIN_CONNECTIONS),
+    };
+    let needed = least.saturating_add(RESERVED_FILES);
+    if files < needed {
+        return Err(Fail::usage_error(format!(
+            "the limit of open files is {files}, and this hub needs {needed}: {RESERVED_FILES} of its own and {least} for connections; raise it with ulimit -n, or LimitNOFILE of the unit"
+        )));
+    }
+    let max_connections = wanted.min(files - RESERVED_FILES);
+    tracing::info!(max_connections, files, "connections that this hub may have");
+    Ok(max_connections)
+}
 
 /// Raises the soft limit of open files to the hard limit and returns it. Every open stream is a file descriptor, and the
 /// soft limit of many systems is only 1024.

@@ -281,6 +281,11 @@ impl ServeOptions {
         }
     }
 
+    /// Whether the number of connections was asked for.
+    pub fn has_max_connections(&self) -> bool {
+        self.max_connections.is_some()
+    }
+
     pub fn into_settings(self) -> Result<ServerSettings, Fail> {
         let mut settings =
             ServerSettings::with_data_dir(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
