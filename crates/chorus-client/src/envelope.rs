@@ -1,6 +1,6 @@
 //! Sends envelopes and reads their status and history (SKL-11, TRN-46…48).
 
-use crate::http::{ApiCall, encode_segment};
+use crate::http::{ApiCall, encode_segment, new_idempotency_key};
 use crate::{HubClient, Result, limits};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::message::{HistoryRow, MessageStatus, ReceiverReply, SendReply};
@@ -118,9 +118,4 @@ pub fn trace_time(trace_id: &Uuid) -> Option<String> {
     let (seconds, nanos) = trace_id.get_timestamp()?.to_unix();
     let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)? + i64::from(nanos / 1_000);
     (trace_id.get_version_num() == 7).then(|| UnixMicros(micros).to_rfc3339_millis())
-}
-
-/// 128 random bits as hex, so that no two keys are equal.
-fn new_idempotency_key() -> String {
-    format!("{:032x}", rand::random::<u128>())
 }

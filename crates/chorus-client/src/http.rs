@@ -83,6 +83,11 @@ impl ApiCall {
     }
 }
 
+/// 128 random bits as hex, so that no two keys are equal.
+pub(crate) fn new_idempotency_key() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
 impl HubClient {
     /// A client of the hub at the URL `hub`, authenticated with `key`.
     pub fn new(hub: &str, key: Option<Secret>) -> Result<Self> {
@@ -237,8 +242,17 @@ impl HubClient {
         Ok(self.send_with_retry(call).await?.body)
     }
 
-    /// Sends an idempotent call; retries connection errors and transient refusals, up to [`limits::MAX_ATTEMPTS`].
-    pub async fn send_with_retry(&self, call: ApiCall) -> Result<HttpAnswer> {
+    /// Sends a call that may be repeated, and returns the `data` of its answer.
+    pub async fn fetch_data_with_retry<T: DeserializeOwned>(&self, call: ApiCall) -> Result<T> {
+        Ok(self.send_with_retry(call).await?.into_data::<T>()?.0)
+    }
+
+    /// Sends a call; retries connection errors and transient refusals, up to [`limits::MAX_ATTEMPTS`]. All attempts of a POST
+    /// have one `Idempotency-Key`, so that the hub carries it out once.
+    pub async fn send_with_retry(&self, mut call: ApiCall) -> Result<HttpAnswer> {
+        if call.method == Method::POST && call.idempotency_key.is_none() {
+            call.idempotency_key = Some(new_idempotency_key());
+        }
         let mut failures = 0;
         loop {
             let error = match self

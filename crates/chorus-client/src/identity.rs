@@ -56,11 +56,11 @@ impl RegistrationRequest {
 }
 
 impl HubClient {
-    /// Registers an agent. Never retried: if the first request arrived, the name is taken and its key is lost, and a
-    /// second request would hide that behind another error.
+    /// Registers an agent, or rotates the key of the caller. Retries have one `Idempotency-Key`: if the first request arrived,
+    /// the hub gives its key again.
     pub async fn register_agent(&self, request: &RegistrationRequest) -> Result<RegistrationReply> {
         let path = self.fetch_paths().await?.register.clone();
-        self.fetch_data(ApiCall::post(path, request.to_json()))
+        self.fetch_data_with_retry(ApiCall::post(path, request.to_json()))
             .await
     }
 
@@ -132,13 +132,15 @@ impl HubClient {
     /// A single-use token for clients that cannot set headers.
     pub async fn create_session_token(&self) -> Result<SessionToken> {
         let path = self.fetch_paths().await?.session.clone();
-        self.fetch_data(ApiCall::post(path, "{}".into())).await
+        self.fetch_data_with_retry(ApiCall::post(path, "{}".into()))
+            .await
     }
 
     /// Makes the secret that signs what the hub posts to this agent's endpoints. It replaces the one before it.
     pub async fn create_endpoint_secret(&self) -> Result<EndpointSecret> {
         let path = self.fetch_paths().await?.endpoint_secret.clone();
-        self.fetch_data(ApiCall::post(path, "{}".into())).await
+        self.fetch_data_with_retry(ApiCall::post(path, "{}".into()))
+            .await
     }
 
     /// What the owner of this agent uses of its quotas.
@@ -186,7 +188,7 @@ impl HubClient {
         }
         let path = self.fetch_paths().await?.invites.clone();
         let invite: InviteRecord = self
-            .fetch_data(ApiCall::post(
+            .fetch_data_with_retry(ApiCall::post(
                 path,
                 serde_json::Value::Object(body).to_string(),
             ))

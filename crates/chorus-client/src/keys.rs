@@ -11,7 +11,9 @@ impl HubClient {
     pub async fn create_key(&self, new: &NewAgentKey) -> Result<AgentKeyRecord> {
         let path = self.fetch_paths().await?.keys.clone();
         let body = to_json(new)?;
-        let made: AgentKeyRecord = self.fetch_data(ApiCall::post(path, body)).await?;
+        let made: AgentKeyRecord = self
+            .fetch_data_with_retry(ApiCall::post(path, body))
+            .await?;
         if made.key.is_none() {
             return Err(Error::Answer("a new key came without its text".into()));
         }
@@ -34,7 +36,7 @@ impl HubClient {
         let path = format!("{}/rotate", self.fetch_paths().await?.keys);
         let mut call = ApiCall::post(path, to_json(rotation)?);
         call.idempotency_key = Some(request.to_owned());
-        self.fetch_data(call).await
+        self.fetch_data_with_retry(call).await
     }
 }
 

@@ -171,6 +171,12 @@ pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// Max wait of a send that repeats a key for the outcome of the first send, whose webhook may take minutes
 /// . Then it is answered with 503 and may come again.
 pub const REPEATED_SEND_WAIT: Duration = Duration::from_secs(5);
+/// How long the answer to a registration without a key is kept under its `Idempotency-Key`: it contains the
+/// agent's key, and a client repeats a request within minutes. Afterwards the name is taken.
+pub const REGISTRATION_ANSWER_RETENTION: Duration = Duration::from_secs(600);
+/// Min characters of the `Idempotency-Key` of a registration without a key: it alone proves that the repetition is of
+/// the same client, so it must not be guessed. A shorter one is refused.
+pub const REGISTRATION_KEY_MIN_CHARS: usize = 20;
 /// Life of a session token: a client opens its stream with it at once. Afterwards it is refused.
 pub const SESSION_TOKEN_TTL: Duration = Duration::from_secs(300);
 
@@ -235,12 +241,6 @@ pub const CONNECTIONS_DEFAULT: usize = 65_536;
 /// The part of all connections that one address may have by default: a fourth, so that no single client takes
 /// every place. Another connection is answered with 503 and closed.
 pub const CONNECTIONS_SHARE_PER_ADDRESS: usize = 4;
-/// How many keys' budgets one address has over all agents' keys that it uses: keys are free, so they
-/// must not multiply the budget. More is 429.
-pub const ADDRESS_BUDGET_FACTOR: u32 = 4;
-/// How many keys' budgets the probes of one address have (`/health`, `/ready`, `/metrics`): a balancer and a
-/// scraper ask every second, and each answer reads the store. More is 429.
-pub const PROBE_BUDGET_FACTOR: u32 = 10;
 /// The part of all connections that only requests with a known key may take: a fourth, so that strangers cannot lock
 /// out registered agents and operators. A stranger beyond the other three fourths is answered with 503 and closed.
 pub const CONNECTIONS_SHARE_OF_KNOWN: usize = 4;
@@ -249,6 +249,12 @@ pub const CONNECTIONS_SHARE_OF_KNOWN: usize = 4;
 pub const TRIAL_CONNECTIONS: usize = 64;
 /// Time for such a connection to send the head of its request. Then it is closed.
 pub const TRIAL_DEADLINE: Duration = Duration::from_secs(5);
+/// How many keys' budgets one address has over all agents' keys that it uses: keys are free, so they
+/// must not multiply the budget. More is 429.
+pub const ADDRESS_BUDGET_FACTOR: u32 = 4;
+/// How many keys' budgets the probes of one address have (`/health`, `/ready`, `/metrics`): a balancer and a
+/// scraper ask every second, and each answer reads the store. More is 429.
+pub const PROBE_BUDGET_FACTOR: u32 = 10;
 /// Registrations without a key per minute and address by default; twice as many may come at once.
 /// More is 429.
 pub const REGISTER_RATE_DEFAULT: u32 = 10;

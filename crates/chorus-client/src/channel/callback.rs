@@ -28,11 +28,7 @@ impl CallbackClient {
     /// Posts one event. Broken connections and transient refusals are retried with one `Idempotency-Key`, so that a
     /// service that supports the header shows the event once.
     pub async fn send_event(&mut self, event: &OutgoingEvent) -> Result<()> {
-        let key = format!("{:032x}", rand::random::<u128>());
-        let call = ApiCall {
-            idempotency_key: Some(key),
-            ..ApiCall::post("", print_event(event))
-        };
+        let call = ApiCall::post("", print_event(event));
         self.0.send_with_retry(call).await.map(drop)
     }
 

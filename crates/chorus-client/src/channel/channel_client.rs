@@ -52,7 +52,7 @@ impl HubClient {
             ("service", service),
             ("context", context),
         ]);
-        self.fetch_data(ApiCall::post(PATH, body)).await
+        self.fetch_data_with_retry(ApiCall::post(PATH, body)).await
     }
 
     /// All channels that this caller is in or invited to.
@@ -147,7 +147,7 @@ impl ChannelClient {
             ]),
         };
         self.client
-            .fetch_data(ApiCall::post(format!("{}/members", self.path), body))
+            .fetch_data_with_retry(ApiCall::post(format!("{}/members", self.path), body))
             .await
     }
 
@@ -164,19 +164,16 @@ impl ChannelClient {
     /// Accepts the invitation of the member of this name, which must be the caller.
     pub async fn accept_invitation(&self, name: &str) -> Result<ChannelMember> {
         let path = format!("{}/members/{}/accept", self.path, encode_segment(name));
-        Ok(self
-            .client
-            .send_with_retry(ApiCall::post(path, "{}".to_owned()))
-            .await?
-            .into_data()?
-            .0)
+        self.client
+            .fetch_data_with_retry(ApiCall::post(path, "{}".to_owned()))
+            .await
     }
 
     /// Creates a member's persistent callback; the previous one stops working at once.
     pub async fn create_persistent_callback(&self, name: &str) -> Result<PersistentCallback> {
         let path = format!("{}/members/{}/callback", self.path, encode_segment(name));
         self.client
-            .fetch_data(ApiCall::post(path, "{}".to_owned()))
+            .fetch_data_with_retry(ApiCall::post(path, "{}".to_owned()))
             .await
     }
 
@@ -199,21 +196,12 @@ impl ChannelClient {
 
     /// The same with structured content beside the text.
     pub async fn post_parts(&self, content: &str, parts: Option<&RawValue>) -> Result<ChannelRow> {
-        let key = format!("{:032x}", rand::random::<u128>());
         let mut body = json!({ "content": content });
         if let Some(parts) = parts {
             body["parts"] = json!(parts);
         }
         let call = ApiCall::post(format!("{}/messages", self.path), body.to_string());
-        Ok(self
-            .client
-            .send_with_retry(ApiCall {
-                idempotency_key: Some(key),
-                ..call
-            })
-            .await?
-            .into_data()?
-            .0)
+        self.client.fetch_data_with_retry(call).await
     }
 
     /// One page of the channel's history, oldest first: the first rows after `since`, or the latest without it.

@@ -11,11 +11,10 @@ use std::path::PathBuf;
 const CONNECTION_PATH: &str = "/agent/connection";
 
 impl HubClient {
-    /// Creates a connection string; the previous one stops working. Never retried: each request creates another string,
-    /// so a lost answer cannot be repeated.
+    /// Creates a connection string; the previous one stops working.
     pub async fn create_connection(&self) -> Result<Secret> {
         let connection: ConnectionCreated = self
-            .fetch_data(ApiCall::post(CONNECTION_PATH, "{}".into()))
+            .fetch_data_with_retry(ApiCall::post(CONNECTION_PATH, "{}".into()))
             .await?;
         Ok(connection.connection_string)
     }

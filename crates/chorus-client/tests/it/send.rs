@@ -219,3 +219,31 @@ fn the_time_of_a_send_is_read_from_its_trace_id() {
     let random = "8c1b2f8e-7a0c-4f57-9d3c-0a4d3f0f7b11".parse().unwrap();
     assert_eq!(chorus_client::envelope::trace_time(&random), None);
 }
+
+// R-27: a write whose answer was lost is repeated under one key, so that the hub carries it out once.
+#[tokio::test]
+async fn a_write_whose_answer_was_lost_is_repeated_with_the_same_key() {
+    let broken = || Answer {
+        pieces: vec![b"HTTP/1.1 201 Created\r\ncontent-length: 99\r\n\r\n{".to_vec()],
+        hang: false,
+    };
+    let invite = success(
+        r#"{"id":"i","code":"ci_not-a-real-code","label":"x","uses":0,"max_uses":null,"expires_at":null,"revoked":false,"created_at":"2026-03-20T10:00:00.000Z"}"#,
+    );
+    let connection =
+        success(r#"{"connection_string":"https://hub.example/inbox/sk_not-a-real-one"}"#);
+    let script = vec![no_document(), broken(), invite, broken(), connection];
+    let hub = ScriptedServer::start(script).await;
+    let client = client(&hub);
+    client.create_invite("x", None, None).await.unwrap();
+    client.create_connection().await.unwrap();
+    let keys: Vec<String> = hub
+        .requests()
+        .iter()
+        .filter(|request| request.starts_with("POST "))
+        .map(|request| header(request, "idempotency-key").expect("every write has a key"))
+        .collect();
+    assert_eq!(keys.len(), 4);
+    assert!(keys[0] == keys[1] && keys[2] == keys[3] && keys[1] != keys[2]);
+    assert!(keys.iter().all(|key| key.len() == 32), "{keys:?}");
+}

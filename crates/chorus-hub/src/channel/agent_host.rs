@@ -30,8 +30,13 @@ pub async fn create_connection_string(
     let caller = principal.require_caller()?.clone();
     let secret = random::new_secret("sk_");
     let secret_hash = hash_secret(secret.expose());
+    let url = format!(
+        "{}/inbox/{}",
+        public_url.trim_end_matches('/'),
+        secret.expose()
+    );
     hub.store()
-        .write(async move |txn| {
+        .write_repeatable(async move |txn| {
             require_live_key(txn, &caller).await?;
             connection_strings::set_connection_string(
                 &txn.tx,
@@ -41,17 +46,11 @@ pub async fn create_connection_string(
                 txn.now(),
             )
             .await?;
-            Ok(())
+            Ok(ConnectionCreated {
+                connection_string: Secret::new(url.as_str()),
+            })
         })
-        .await?;
-    let url = format!(
-        "{}/inbox/{}",
-        public_url.trim_end_matches('/'),
-        secret.expose()
-    );
-    Ok(ConnectionCreated {
-        connection_string: Secret::new(url),
-    })
+        .await
 }
 
 /// `DELETE /agent/connection`: services can no longer reach this agent.

@@ -144,7 +144,7 @@ pub async fn create_persistent_callback(
     let folded_name = mention::fold_name(name);
     let callback = hub
         .store()
-        .write(async move |txn| {
+        .write_repeatable(async move |txn| {
             let actor = manage::find_actor(&txn.tx, &principal, &id).await?;
             let member =
                 channels::find_member_by_name(&txn.tx, actor.channel.id, &folded_name).await?;

@@ -168,15 +168,13 @@ pub async fn create_channel(
         Principal::Operator(_) => None,
     };
     let principal = principal.clone();
-    let actor = hub
-        .store()
-        .write(async move |txn| {
+    hub.store()
+        .write_repeatable(async move |txn| {
             let actor = insert_channel(txn, owner.as_deref(), new.clone()).await?;
             principal.record_operator_act(txn, "create_channel", &actor.channel.public_id);
-            Ok(actor)
+            Ok(describe_channel(&actor.channel, actor.member.as_ref()))
         })
-        .await?;
-    Ok(describe_channel(&actor.channel, actor.member.as_ref()))
+        .await
 }
 
 async fn insert_channel(

@@ -4,6 +4,7 @@ use super::Frames;
 use super::resolve_scope::FrameTarget;
 use crate::Result;
 use crate::context::HubContext;
+use crate::store::request_scope::RequestScope;
 use crate::store::{AgentId, CacheInvalidation, ContactLimits, WriteTxn, accords, grants, orgs};
 use chorus_wire::frame::organisation::AccordReach;
 use chorus_wire::frame::{FrameError, RoleName};
@@ -223,7 +224,8 @@ where
     F: AsyncFn(&mut WriteTxn<'_>) -> Result<(T, Vec<AddressingChange>)> + Send + 'static,
 {
     let task_frames = frames.clone();
-    let task = tokio::spawn(async move {
+    let scope = RequestScope::current();
+    let task = tokio::spawn(RequestScope::run_optional(scope, async move {
         let addressing_cache = task_frames.addressing_cache();
         let writing = task_frames.context().store().write(async move |txn| {
             let (answer, changes) = work(txn).await?;
@@ -243,7 +245,7 @@ where
                 Err(error)
             }
         }
-    });
+    }));
     Ok(task.await.map_err(Error::internal)??)
 }
 

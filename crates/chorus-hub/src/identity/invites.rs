@@ -20,7 +20,7 @@ pub async fn create_invite(
     let code_hash = key_cache::hash_secret(code.expose());
     identity
         .store
-        .write(async move |txn| {
+        .write_repeatable(async move |txn| {
             let invite = InviteRecord {
                 id: random::new_id().to_string(),
                 code: None,

@@ -15,7 +15,7 @@ pub async fn create_session_token(
     let token_hash = key_cache::hash_secret(token.expose());
     identity
         .store
-        .write(async move |txn| {
+        .write_repeatable(async move |txn| {
             // a key that was rotated since the request authenticated opens nothing, so it gets no token either.
             require_live_key(txn, &caller).await?;
             let expires = txn.now().saturating_add(limits::SESSION_TOKEN_TTL);
@@ -23,11 +23,10 @@ pub async fn create_session_token(
             let id = caller.id;
             session_tokens::insert_session_token(&txn.tx, &token_hash, id, made_with, expires)
                 .await?;
-            Ok(())
+            Ok(SessionToken {
+                session_token: token.clone(),
+                expires_in_seconds: limits::SESSION_TOKEN_TTL.as_secs(),
+            })
         })
-        .await?;
-    Ok(SessionToken {
-        session_token: token,
-        expires_in_seconds: limits::SESSION_TOKEN_TTL.as_secs(),
-    })
+        .await
 }

@@ -33,9 +33,8 @@ pub async fn create_key(
     let caller = principal.require_caller()?.clone();
     let key = random::new_secret("ca_");
     let hash = hash_secret(key.expose());
-    let row = hub
-        .store()
-        .write(async move |txn| {
+    hub.store()
+        .write_repeatable(async move |txn| {
             require_live_key(txn, &caller).await?;
             check_key_quota(txn, caller.id).await?;
             let lifetime = new.expires_in_s.map(Duration::from_secs);
@@ -55,10 +54,9 @@ pub async fn create_key(
                 "key_created",
                 &json!({"agent_id": &*caller.agent_id, "key": &row.id}),
             );
-            Ok(row)
+            Ok(describe_key(&row, Some(key.clone())))
         })
-        .await?;
-    Ok(describe_key(&row, Some(key)))
+        .await
 }
 
 /// `GET /agent/keys`

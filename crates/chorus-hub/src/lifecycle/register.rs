@@ -12,7 +12,7 @@ use crate::identity::{AgentCaller, CallerKey, IdempotencyKey, hash_secret, invit
 use crate::market::{reputation, skills};
 use crate::store::{
     Agent, CacheInvalidation, ContactLimits, EndedKey, WriteTxn, agent_keys, name_skeletons,
-    principals, record_activity,
+    principals, record_activity, request_scope::RequestScope,
 };
 use crate::{Principal, Result, random};
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
@@ -22,6 +22,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// What a registration changed.
+#[derive(Clone)]
 pub(super) struct RegistrationChange {
     /// The agent before; `None` for a new one.
     pub before: Option<Agent>,
@@ -63,8 +64,12 @@ pub async fn register_agent(
     request: RegistrationRequest,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<(bool, RegistrationReply)> {
+    if let Some(registered) = RequestScope::take_kept()? {
+        return Ok((true, registered));
+    }
     check_registration(principal, hub, &request).await?;
     let key = random::new_secret("ca_");
+    let made_key = key.clone();
     let new_key = NewKey {
         hash: hash_secret(key.expose()),
         request: idempotency_key,
@@ -107,6 +112,7 @@ pub async fn register_agent(
                         .value(),
                 );
             }
+            keep_new_registration(txn, &context, &change, &made_key)?;
             record_activity(
                 txn,
                 "agent_self_registered",
@@ -129,8 +135,12 @@ pub async fn register_on_behalf(
     request: RegistrationRequest,
 ) -> Result<(bool, RegistrationReply)> {
     principal.require_operator()?;
+    if let Some(registered) = RequestScope::take_kept()? {
+        return Ok((true, registered));
+    }
     check_endpoints(hub, &request)?;
     let key = random::new_secret("ca_");
+    let made_key = key.clone();
     let key_hash = hash_secret(key.expose());
     let host = hub.options().host_name.clone();
     let context = hub.clone();
@@ -156,6 +166,7 @@ pub async fn register_on_behalf(
             open_account(txn, &change, opening_grant).await?;
             let invalidation = change.cache_invalidation(txn, &host).await?;
             txn.invalidate_caches(&invalidation);
+            keep_new_registration(txn, &context, &change, &made_key)?;
             record_activity(
                 txn,
                 "agent_registered",
@@ -262,8 +273,32 @@ fn finish_registration(
     key: Option<Secret>,
 ) -> (bool, RegistrationReply) {
     let created = change.before.is_none();
-    let is_rotated = change.ended_key.is_some();
     apply_ended_keys(hub, frames, change.ended_key.as_slice());
+    (created, describe_registration(hub, change, key))
+}
+
+/// Keeps the reply to a new registration, which alone contains its key: the client may have to ask for it again.
+fn keep_new_registration(
+    txn: &mut WriteTxn<'_>,
+    hub: &HubContext,
+    change: &RegistrationChange,
+    key: &Secret,
+) -> Result<()> {
+    match change.before {
+        Some(_) => Ok(()),
+        None => {
+            let reply = describe_registration(hub, change.clone(), Some(key.clone()));
+            txn.keep_result(&reply)
+        }
+    }
+}
+
+fn describe_registration(
+    hub: &HubContext,
+    change: RegistrationChange,
+    key: Option<Secret>,
+) -> RegistrationReply {
+    let is_rotated = change.ended_key.is_some();
     let agent = Arc::new(change.after);
     let owner = Principal::Agent(AgentCaller {
         key: CallerKey::of_registration(agent.key_hash.unwrap_or_default()),
@@ -272,12 +307,11 @@ fn finish_registration(
     let mut registration = describe_agent(&owner, hub, &agent);
     // The streams of the old key are ending at every hub, so they do not count.
     registration.online &= !is_rotated;
-    let registered = RegistrationReply {
+    RegistrationReply {
         agent_id: agent.agent_id.to_string(),
         api_key: key,
         registration,
         status: change.score.map(|_| "registered".to_owned()),
         reputation_score: change.score,
-    };
-    (created, registered)
+    }
 }

@@ -62,7 +62,7 @@ pub async fn issue_credits(
     let operator = principal.require_operator()?.clone();
     let name = owner.to_owned();
     hub.store()
-        .write(async move |txn| {
+        .write_repeatable(async move |txn| {
             let owner = principals::find_owner_id(&txn.tx, &name)
                 .await?
                 .ok_or(ErrorCode::NotFound)?;

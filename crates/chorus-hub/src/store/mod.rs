@@ -51,6 +51,8 @@ mod postgres_url;
 pub(crate) mod principals;
 mod read_pool;
 pub(crate) mod reputation;
+pub(crate) mod request_answers;
+pub(crate) mod request_scope;
 pub(crate) mod retention;
 pub(crate) mod seal_record;
 pub(crate) mod session_tokens;
@@ -90,10 +92,12 @@ pub(crate) use sql_value::{ColumnReader, DbError, FromRow, SqlParam, SqlRow};
 pub(crate) use stopped_database::{advance_after_restore, forget_seal_key};
 pub(crate) use write_txn::{HubSettings, WriteTxn};
 
+use crate::memory_bounds::PageCaches;
 use crate::start_error::StartError;
 use crate::{Clock, Result};
-use crate::memory_bounds::PageCaches;
 use chorus_wire::{Error, secret::Secret, time::UnixMicros};
+use request_scope::{ClaimState, RequestScope};
+use serde::{Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -107,10 +111,6 @@ pub(crate) enum DatabaseUrl {
     Postgres(Secret),
 }
 
-/// The store: one writer, several readers.
-pub(crate) struct Store {
-    writer: writer::WriterHandle,
-    read_pool: read_pool::ReadPool,
 /// A database file, and how many of its pages connections keep in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SqliteFile {
@@ -118,6 +118,10 @@ pub(crate) struct SqliteFile {
     pub page_caches: PageCaches,
 }
 
+/// The store: one writer, several readers.
+pub(crate) struct Store {
+    writer: writer::WriterHandle,
+    read_pool: read_pool::ReadPool,
     publisher: Arc<dyn EntryPublisher>,
     /// Fills the spare bits of this database's trace ids.
     pub trace_salt: u32,
@@ -187,7 +191,41 @@ impl Store {
         T: Send + 'static,
         F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
-        self.writer.write(work).await.map(|(answer, _)| answer)
+        let Some(scope) = RequestScope::current() else {
+            return self.writer.write(work).await.map(|(answer, _)| answer);
+        };
+        let task_scope = scope.clone();
+        let written = self.writer.write(async move |txn| {
+            let claim = task_scope.check_claim(txn).await?;
+            txn.take_kept_result();
+            let answer = work(txn).await?;
+            match claim {
+                ClaimState::New => task_scope.insert_claim(txn).await?,
+                ClaimState::Own => {}
+            }
+            Ok(answer)
+        });
+        let (answer, _) = written.await?;
+        scope.set_committed();
+        Ok(answer)
+    }
+
+    /// Like `write`, for a write whose result is all that the answer is made of. When the hub stops between the commit and the
+    /// answer, a repetition of the request with its `Idempotency-Key` gets the same result.
+    pub async fn write_repeatable<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
+    {
+        if let Some(kept) = RequestScope::take_kept()? {
+            return Ok(kept);
+        }
+        self.write(async move |txn| {
+            let answer = work(txn).await?;
+            txn.keep_result(&answer)?;
+            Ok(answer)
+        })
+        .await
     }
 
     /// Like `write`, and returns the entries that `work` appended, as they were published.

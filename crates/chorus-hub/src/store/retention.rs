@@ -3,7 +3,7 @@
 use super::{
     DbError, LogSeq, SqlParam, WriteTxn, channel_deliveries, channel_entries, channels,
     compact_ledger, connection_strings, departed_agents, log, messages, owner_usage,
-    participant_index, trimmed_streams,
+    participant_index, request_answers, trimmed_streams,
 };
 use chorus_wire::{limits, time::UnixMicros};
 use std::time::Duration;
@@ -42,6 +42,7 @@ pub(crate) async fn run_retention_step(
             &[SqlParam::Int(now.0), SqlParam::Int(STEP_ROWS)],
         )
         .await?;
+    trimmed += request_answers::delete_expired_requests(&txn.tx, now, STEP_ROWS).await?;
     trimmed += connection_strings::trim_delivery_records(
         &txn.tx,
         now.saturating_sub(limits::DELIVERY_DEDUP_RETENTION),

@@ -5,8 +5,10 @@ use super::counters::CounterDeltas;
 use super::entry_publisher::EntryPublisher;
 use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry, SharedPart};
 use super::{DbConnection, DbError, LogSeq, SubjectId};
+use crate::Result;
 use crate::seal::SealKey;
-use chorus_wire::{time::UnixMicros, usage::QuotaBounds};
+use chorus_wire::{Error, secret::Secret, time::UnixMicros, usage::QuotaBounds};
+use serde::Serialize;
 use std::sync::Arc;
 
 /// Settings of the hub that write requests need.
@@ -33,6 +35,8 @@ pub(crate) struct WriteTxn<'t> {
     inserted_count: usize,
     publisher: &'t dyn EntryPublisher,
     settings: &'t HubSettings,
+    /// What the answer of the running request is made of, as JSON.
+    kept_result: Option<Secret>,
 }
 
 impl<'t> WriteTxn<'t> {
@@ -53,7 +57,19 @@ impl<'t> WriteTxn<'t> {
             inserted_count: 0,
             publisher,
             settings,
+            kept_result: None,
         }
+    }
+
+    /// Keeps what the answer of the request is made of until the answer itself is stored.
+    pub fn keep_result<T: Serialize>(&mut self, result: &T) -> Result<()> {
+        let json = serde_json::to_string(result).map_err(Error::internal)?;
+        self.kept_result = Some(Secret::new(json));
+        Ok(())
+    }
+
+    pub(super) fn take_kept_result(&mut self) -> Option<Secret> {
+        self.kept_result.take()
     }
 
     pub fn hub_settings(&self) -> &HubSettings {

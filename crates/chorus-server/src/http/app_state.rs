@@ -9,6 +9,7 @@ use super::trusted_network::TrustedNetwork;
 use super::trusted_proxies::TrustedProxies;
 use bytes::Bytes;
 use chorus_hub::Hub;
+use chorus_hub::idempotent_request::IdempotentRequests;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
 use std::{net::SocketAddr, ops::Deref, sync::Arc, sync::OnceLock};
@@ -52,6 +53,8 @@ pub struct AppStateInner {
     /// None when the limit is off.
     pub rate_limiter: Option<RateLimiter>,
     pub callback_streams: CallbackStreamSlots,
+    /// Requests with an `Idempotency-Key` that are being carried out.
+    pub idempotent_requests: IdempotentRequests,
     /// The OpenAPI document; it is complete once all routes are mounted.
     pub openapi_document: OnceLock<Bytes>,
     /// What each route asks of an agent's key.
@@ -66,10 +69,10 @@ impl AppState {
     pub fn new(hub: Hub, settings: RequestSettings) -> Self {
         let rate_limiter =
             RateLimiter::per_minute(settings.rate_limit, settings.register_rate, &hub);
+        let large_answers = LargeAnswers::with_memory(hub.options().memory.large_answers);
         Self(Arc::new(AppStateInner {
             hub,
             origin_policy: OriginPolicy::new(
-        let large_answers = LargeAnswers::with_memory(hub.options().memory.large_answers);
                 settings.listen,
                 &settings.public_url,
                 settings.cors_origins,
@@ -83,6 +86,7 @@ impl AppState {
             trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),
             rate_limiter,
             callback_streams: CallbackStreamSlots::default(),
+            idempotent_requests: IdempotentRequests::default(),
             large_answers,
             openapi_document: OnceLock::new(),
             route_scopes: OnceLock::new(),

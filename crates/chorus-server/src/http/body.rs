@@ -16,18 +16,28 @@ impl FromRequest<AppState> for JsonBytes {
 
     async fn from_request(request: Request, _: &AppState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        if declared_length(&parts.headers).is_some_and(|length| length > limits::BODY_BYTES as u64)
-        {
-            return Err(ErrorCode::TooLarge.into());
-        }
+        check_declared_length(&parts.headers)?;
         if !body.is_end_stream() {
             check_json_type(&parts.headers)?;
         }
-        // At the deadline the rest is not awaited; the connection is closed soon after the response.
-        match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body)).await {
-            Ok(body) => Ok(Self(body?)),
-            Err(_) => Err(ErrorCode::RequestTimeout.into()),
-        }
+        read_request_body(&parts.headers, body).await.map(Self)
+    }
+}
+
+/// The whole body, within the size limit and the deadline.
+pub async fn read_request_body(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+    check_declared_length(headers)?;
+    // At the deadline the rest is not awaited; the connection is closed soon after the response.
+    match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body)).await {
+        Ok(body) => body,
+        Err(_) => Err(ErrorCode::RequestTimeout.into()),
+    }
+}
+
+fn check_declared_length(headers: &HeaderMap) -> Result<(), Error> {
+    match declared_length(headers) {
+        Some(length) if length > limits::BODY_BYTES as u64 => Err(ErrorCode::TooLarge.into()),
+        Some(_) | None => Ok(()),
     }
 }
 

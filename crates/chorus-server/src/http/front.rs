@@ -8,7 +8,7 @@ use super::auth::AuthResult;
 use super::connection_limit::ConnectionPlace;
 use super::rate_limit::RemainingBudget;
 use super::route_scopes::RequiredScope;
-use super::{cors, query, request_metrics};
+use super::{cors, idempotent_routes, query, request_metrics};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -184,7 +184,7 @@ async fn dispatch_request(
             });
         request.extensions_mut().insert(auth.with_scope(scope));
     }
-    let response = next.run(request).await;
+    let response = idempotent_routes::run_once(state, request, next, route).await?;
     state.large_answers.hold_response(client, response)
 }
 

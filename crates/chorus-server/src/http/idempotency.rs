@@ -49,8 +49,21 @@ pub const IDEMPOTENCY_KEY: TextGrammar = TextGrammar {
     example: "7c9e6679-7425-40de-944b-e07fc1f90ae7",
 };
 
+/// The fingerprint of a request: its body as a JSON value, or as octets if it is none, and its query.
+pub fn fingerprint_request(query: Option<&str>, body: &Bytes) -> [u8; 32] {
+    let value = json::decode_utf8(body).and_then(json::parse_value);
+    let canonical = value.map(|value| json::to_canonical_json(&value));
+    let body = canonical.as_ref().map_or(&body[..], |text| text.as_bytes());
+    Sha256::new()
+        .chain_update(query.unwrap_or_default())
+        .chain_update(b"\n")
+        .chain_update(body)
+        .finalize()
+        .into()
+}
+
 /// The key, given once.
-fn parse_key_header(headers: &HeaderMap) -> Result<Option<String>> {
+pub fn parse_key_header(headers: &HeaderMap) -> Result<Option<String>> {
     let mut found = headers
         .get_all(HeaderName::from_static("idempotency-key"))
         .iter();

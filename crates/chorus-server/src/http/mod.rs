@@ -21,6 +21,7 @@ mod exchange_position;
 mod forwarded_header;
 pub mod front;
 pub mod idempotency;
+pub mod idempotent_routes;
 pub mod negotiate;
 pub mod path_params;
 pub mod query;

@@ -33,11 +33,12 @@ enum RegistrationAnswer {
 ///
 /// A new name gets a key, which is shown only in this reply. With the agent's current key the same request updates the
 /// registration and replaces the key. The body has the form with a card or the form of the market; a body in the form of the
-/// market gets its reply and its errors in that form. If the answer to a rotation is lost, the same request may be repeated
-/// with the old key and the same `Idempotency-Key` until the new key is first used.
+/// market gets its reply and its errors in that form. If the answer is lost, the same request may be repeated with the same
+/// `Idempotency-Key`: a new registration for 10 minutes, with an `Idempotency-Key` of at least 20 random characters; a rotation
+/// with the old key, until the new key is first used.
 #[utoipa::path(post, path = "/register", tag = "identity", request_body = chorus_wire::registration::RegistrationBody,
     security((), ("agent_key" = ["admin"]), ("operator_key" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a rotation repeatable")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable")),
     responses((status = 201, body = RegistrationAnswer, description = "Registered. `api_key` is shown only here."),
         (status = 200, body = RegistrationAnswer, description = "Updated, with a new key. The old key no longer works."),
         (status = 403, description = "The invite code is missing, unknown, revoked, expired or used up, or the owner belongs to another key."),

@@ -1,6 +1,7 @@
 //! Responses that many routes share, added to each operation by what the operation has: a body, a key, a rate limit.
 
 use super::failure_form::FailureForm;
+use super::headers;
 use crate::http::front;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,7 @@ pub struct OperationTraits {
     takes_key: bool,
     /// A key may be refused: it is of the other kind, or lacks the scope.
     refuses_some_keys: bool,
+    takes_idempotency_key: bool,
     pub is_rate_limited: bool,
 }
 
@@ -29,6 +31,9 @@ impl OperationTraits {
             takes_key: alternatives.iter().any(|keys| !keys.is_empty()),
             refuses_some_keys: needs_scope(&alternatives)
                 || !is_open && accepts("agent_key") != accepts("operator_key"),
+            takes_idempotency_key: operation["parameters"]
+                .as_array()
+                .is_some_and(|parameters| headers::has_idempotency_key(parameters)),
             is_rate_limited: front::is_rate_limited(path),
         }
     }
@@ -49,7 +54,7 @@ struct CommonResponse {
     applies: fn(&OperationTraits) -> bool,
 }
 
-const COMMON_RESPONSES: [CommonResponse; 12] = [
+const COMMON_RESPONSES: [CommonResponse; 13] = [
     CommonResponse {
         status: "400",
         name: "BadRequest",
@@ -79,6 +84,12 @@ const COMMON_RESPONSES: [CommonResponse; 12] = [
         name: "RequestTimeout",
         description: "The body did not arrive completely within 30 seconds.",
         applies: |traits| traits.has_body,
+    },
+    CommonResponse {
+        status: "409",
+        name: "IdempotencyConflict",
+        description: "The Idempotency-Key was used with another body, or its first answer was lost.",
+        applies: |traits| traits.takes_idempotency_key,
     },
     CommonResponse {
         status: "413",

@@ -90,6 +90,26 @@ pub fn parameter_components() -> Map<String, Value> {
     parameters.as_object().cloned().unwrap_or_default()
 }
 
+/// Adds the header that every POST takes which changes something, unless the route describes it itself.
+pub fn add_idempotency_key(operation: &mut Value) {
+    if operation.get("parameters").is_none() {
+        operation["parameters"] = json!([]);
+    }
+    let Some(parameters) = operation["parameters"].as_array_mut() else {
+        return;
+    };
+    if !has_idempotency_key(parameters) {
+        parameters
+            .push(json!({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}}));
+    }
+}
+
+pub fn has_idempotency_key(parameters: &[Value]) -> bool {
+    parameters
+        .iter()
+        .any(|parameter| parameter["name"] == "Idempotency-Key")
+}
+
 /// Replaces the parameters of an operation that are in `components` by references.
 pub fn refer_to_shared_parameters(path: &str, parameters: &mut [Value]) {
     for parameter in parameters {

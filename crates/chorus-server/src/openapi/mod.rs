@@ -10,6 +10,7 @@ mod parameter_grammars;
 mod published_text;
 mod schemas;
 
+use crate::http::idempotent_routes::takes_idempotency_key;
 use crate::http::{app_state::AppState, reply};
 use axum::{extract::State, response::Response};
 use bytes::Bytes;
@@ -165,7 +166,10 @@ fn complete_schemas(document: &mut Value) {
 fn complete_operations(paths: &mut Value) -> Map<String, Value> {
     let mut shared = Map::new();
     for (path, item) in paths.as_object_mut().into_iter().flatten() {
-        for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            if method == "post" && takes_idempotency_key(path) {
+                headers::add_idempotency_key(operation);
+            }
             complete_operation(path, operation, &mut shared);
         }
     }

@@ -84,6 +84,10 @@ const HUB: EdgeTable = &[
             "stream_end",
         ],
     ),
+    (
+        "idempotent_request",
+        &["context", "identity", "random", "store"],
+    ),
     ("envelope", PROTOCOL),
     ("channel", PROTOCOL),
     ("market", PROTOCOL),

@@ -162,6 +162,9 @@ pub(super) async fn close_or_expire(
     let is_overdue = txn.now() >= job.deadline;
     let overdue_ending = JobEnding::when_overdue(job.state);
     let is_late = is_overdue && ending.job_event() != overdue_ending.job_event();
+    if has_same_result(&job, &ending) {
+        return Ok((job, true));
+    }
     if !ending.is_allowed_in(job.state) {
         return Err(ErrorCode::JobClosed.into());
     }
@@ -219,6 +222,45 @@ fn agreed_price(job: &JobRecord, cost: Option<Credits>) -> Result<Credits> {
         });
     }
     Ok(paid)
+}
+
+/// Whether the job has ended with exactly this result: the worker reports it again, because it has not heard the answer.
+pub(super) fn has_same_result(job: &JobRecord, ending: &JobEnding) -> bool {
+    let Some(end) = job.end.as_ref().or(job.delivery.as_ref()) else {
+        return false;
+    };
+    match ending {
+        JobEnding::Done {
+            output,
+            cost,
+            took_ms,
+        } => {
+            let is_same_output = end.output.as_deref().is_some_and(|stored| {
+                let parse = serde_json::from_str::<serde_json::Value>;
+                stored == output
+                    || matches!((parse(stored), parse(output)), (Ok(a), Ok(b)) if a == b)
+            });
+            matches!(job.state, JobState::Done | JobState::Delivered)
+                && is_same_output
+                && end.paid == Some(cost.unwrap_or(job.cost))
+                && end.took_ms == *took_ms
+        }
+        JobEnding::Failed {
+            code,
+            message,
+            took_ms,
+            affects_reputation: _,
+        } => {
+            job.state == JobState::Failed
+                && end.error_code.as_ref() == Some(code)
+                && end.error.as_ref() == Some(message)
+                && end.took_ms == *took_ms
+        }
+        JobEnding::Cancelled
+        | JobEnding::Expired
+        | JobEnding::Approved
+        | JobEnding::Rejected { .. } => false,
+    }
 }
 
 pub(super) fn job_reply(

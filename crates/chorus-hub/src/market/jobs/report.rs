@@ -114,6 +114,10 @@ async fn apply_in_transaction(
     result: JobResult,
     is_checked: bool,
 ) -> Result<ReportStep> {
+    // Reported again: the worker has not heard the answer.
+    if finish::has_same_result(&job, &finish::ending_from_result(result.clone())) {
+        return Ok(ReportStep::Applied(Box::new(job), true));
+    }
     // A delivery is a result: a second one does not replace it.
     if job.state.next_state(JobEvent::Deliver).is_none() {
         return Err(ErrorCode::JobClosed.into());

@@ -9,7 +9,8 @@ use crate::market::ledger::{self, JobRef};
 use crate::market::schema_checks;
 use crate::market::skills::{self, WorkerOffer};
 use crate::store::jobs::{self, JobRecord, JobTerms, NO_PAYEE, NO_WORKER, NewJob};
-use crate::store::{JobEvent, JobState, WriteTxn, owner_usage};
+use crate::store::request_scope::RequestScope;
+use crate::store::{JobEvent, JobId, JobState, WriteTxn, owner_usage};
 use crate::{Principal, Result, random};
 use chorus_wire::credits::CURRENCY;
 use chorus_wire::identity::AgentName;
@@ -28,6 +29,9 @@ pub async fn request_job(
     hub_url: &str,
 ) -> Result<wire::Job> {
     let requester = principal.require_agent()?.clone();
+    if let Some((job, _)) = RequestScope::take_kept::<(wire::Job, Option<i64>)>()? {
+        return Ok(job);
+    }
     if let Some(named_agent) = &request.orchestrator_id {
         check_orchestrator(hub, &requester, named_agent).await?;
     }
@@ -61,14 +65,18 @@ pub async fn request_job(
         offer,
         hub_url,
     };
-    let (job, is_new) = hub
+    let (job, held_id) = hub
         .store()
-        .write(async move |txn| insert_job(txn, &draft).await)
+        .write_repeatable(async move |txn| {
+            let (job, is_new) = insert_job(txn, &draft).await?;
+            let held_id = (is_new && job.state == JobState::Held).then_some(job.id.0);
+            Ok((status::describe_job(&job, false), held_id))
+        })
         .await?;
-    if is_new && job.state == JobState::Held {
-        dispatch::spawn_dispatch(hub, job.id);
+    if let Some(held_id) = held_id {
+        dispatch::spawn_dispatch(hub, JobId(held_id));
     }
-    Ok(status::describe_job(&job, false))
+    Ok(job)
 }
 
 async fn check_orchestrator(hub: &HubContext, requester: &Agent, named_agent: &str) -> Result<()> {

@@ -6,6 +6,7 @@ mod cursors;
 mod deadlines;
 mod invalid_requests;
 mod rate_limit;
+mod repeated_requests;
 mod tls;
 mod trusted_proxies;
 mod web_pages;

@@ -22,13 +22,16 @@ story!(
         );
         request_job(&boss, &job_request("job-1")).await;
         let failure = json!({"status": "FAILURE", "output_data": null, "execution_cost": 0.10, "error_message": "no figures"});
-        assert_eq!(
-            worker.post("/jobs/job-1/result", &failure).await.status,
-            200
-        );
-        for again in [&failure, &success_result(0.10)] {
+        let first = worker.post("/jobs/job-1/result", &failure).await;
+        assert_eq!(first.status, 200);
+        // a worker that has not heard the answer reports the same again.
+        let again = worker.post("/jobs/job-1/result", &failure).await;
+        assert_eq!((again.status, &again.text), (200, &first.text));
+        let mut other_failure = failure.clone();
+        other_failure["error_message"] = json!("no text");
+        for other in [&other_failure, &success_result(0.10)] {
             assert_market_refused(
-                &worker.post("/jobs/job-1/result", again).await,
+                &worker.post("/jobs/job-1/result", other).await,
                 409,
                 "ERR_JOB_CLOSED",
             );
@@ -59,8 +62,16 @@ story!(
             register_worker(&hub, "worker-1").await,
         );
         request_job(&boss, &job_request("job-1")).await;
-        let body = success_result(0.10);
-        let reports = (0..10).map(|_| worker.post("/jobs/job-1/result", &body));
+        let bodies: Vec<_> = (1..=10)
+            .map(|n| {
+                let mut body = success_result(0.10);
+                body["output_data"] = json!({"entities": [n]});
+                body
+            })
+            .collect();
+        let reports = bodies
+            .iter()
+            .map(|body| worker.post("/jobs/job-1/result", body));
         let answers = futures_util::future::join_all(reports).await;
         assert_eq!(
             answers.iter().filter(|answer| answer.status == 200).count(),
@@ -68,6 +79,32 @@ story!(
         );
         for late in answers.iter().filter(|answer| answer.status != 200) {
             assert_market_refused(late, 409, "ERR_JOB_CLOSED");
+        }
+        assert_eq!(
+            (
+                balance_and_held(&hub, &worker).await,
+                reputation_score(&hub, &worker).await
+            ),
+            ((100.10, 0.0), 51.0)
+        );
+        assert_credits_conserved(&hub).await;
+    }
+);
+
+story!(
+    the_same_result_again_is_answered_as_the_first_time_and_paid_once,
+    |hub| async {
+        //
+        let (boss, worker) = (
+            register_requester(&hub).await,
+            register_worker(&hub, "worker-1").await,
+        );
+        request_job(&boss, &job_request("job-1")).await;
+        let body = success_result(0.10);
+        let reports = (0..10).map(|_| worker.post("/jobs/job-1/result", &body));
+        let answers = futures_util::future::join_all(reports).await;
+        for answer in &answers {
+            assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
         }
         assert_eq!(
             (

@@ -31,7 +31,12 @@ async fn works(hirer: &Agent, worker: &Agent, success: bool) {
     assert_eq!(told.status, 200, "{told:?}");
     // Failure 23: once is once.
     refused(
-        &worker.post(&path, &json!({"status": "FAILURE"})).await,
+        &worker
+            .post(
+                &path,
+                &json!({"status": "FAILURE", "error_message": "later"}),
+            )
+            .await,
         409,
         "ERR_JOB_CLOSED",
     );

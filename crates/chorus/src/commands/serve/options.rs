@@ -343,12 +343,12 @@ impl ServeOptions {
         hub.seal_key_file = self.seal_key_file;
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
         hub.retain = self.retain.map(|retention| retention.0);
+        hub.memory = bound_memory(self.memory);
         Ok(settings)
     }
 }
 
 /// The bus of several hubs; `local` and no option mean none.
-        hub.memory = bound_memory(self.memory);
 fn check_bus_url(bus: Option<Secret>, has_database: bool) -> Result<Option<Secret>, Fail> {
     match bus {
         Some(url) if url.expose() == "local" => Ok(None),
