@@ -1,5 +1,6 @@
 //! The cursor: the position that an SSE `id:` shows and that `since` and `Last-Event-ID` take (invariant 5).
 
+use crate::time::UnixMicros;
 use std::{fmt, str::FromStr};
 
 /// A position in the log (`seq`), or in a handle's frame ring (`epoch-seq`; a restarted hub or a recreated frame stream
@@ -17,6 +18,15 @@ impl Cursor {
     /// A position in the durable log.
     pub const fn from_log_seq(seq: u64) -> Self {
         Self { epoch: 0, seq }
+    }
+
+    /// The length of its text, without writing it.
+    pub fn text_bytes(self) -> usize {
+        let digits = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
+        match self.epoch {
+            0 => digits(self.seq),
+            epoch => digits(epoch) + 1 + digits(self.seq),
+        }
     }
 }
 
@@ -54,6 +64,15 @@ impl FromStr for Cursor {
         };
         parsed.ok_or_else(|| crate::Error::validation("the cursor is not one this hub gave out"))
     }
+}
+
+/// Where a page of the log or the replay of a stream starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistoryStart {
+    /// Strictly after this id.
+    AfterId(u64),
+    /// At or after this instant.
+    FromTime(UnixMicros),
 }
 
 /// Where a reader asks its stream to continue.

@@ -9,6 +9,7 @@ pub mod credits;
 pub mod cursor;
 pub mod envelope;
 pub mod error;
+pub mod event_chunk;
 pub mod frame;
 pub mod identity;
 pub mod invite;

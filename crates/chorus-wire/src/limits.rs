@@ -179,12 +179,20 @@ pub const REGISTRATION_ANSWER_RETENTION: Duration = Duration::from_secs(600);
 pub const REGISTRATION_KEY_MIN_CHARS: usize = 20;
 /// Life of a session token: a client opens its stream with it at once. Afterwards it is refused.
 pub const SESSION_TOKEN_TTL: Duration = Duration::from_secs(300);
+/// Life of the resume token that a stream opened with a session token gets: a browser tab that is left open for a day
+/// still reconnects. Afterwards the client asks for a session token again.
+pub const RESUME_TOKEN_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// Max rows of one history page. A larger `limit` counts as this one.
+/// Max rows of one history page. A larger `limit` counts as this one.
 pub const HISTORY_PAGE: usize = 1_000;
 /// Max bytes of one history page: a full page of ordinary messages, and a bound on the memory of one
 /// request. A page that stops here is short; the next one continues after its last id.
 pub const HISTORY_PAGE_BYTES: usize = 2 * 1024 * 1024;
+/// Max rows of history without `limit`: public clients ask once and keep no count. `metadata.next` is the cursor of
+/// what follows.
+pub const HISTORY_ANSWER_ROWS: usize = 10_000;
+/// Max bytes of history without `limit`: the body is not held in memory, but a client reads all of it.
+pub const HISTORY_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// Newest messages of one agent that are scanned for unanswered ones, or for those with one peer: about
 /// 20 ms. Older ones are not found.
 pub const MESSAGES_SCANNED: usize = 10_000;

@@ -1,50 +1,28 @@
 //! Server-Sent Events: formatting an event, and parsing a stream from chunks of any size (R-25, failure 19).
 
-use crate::{cursor::Cursor, limits};
+use crate::cursor::Cursor;
 use bytes::Bytes;
-use std::fmt::Write;
-
-/// Keeps proxies and readers from closing a quiet stream.
-pub const KEEPALIVE_COMMENT: &[u8] = b": keepalive\n\n";
+use std::fmt::{self, Write};
 
 /// Formats one event with LF line ends, one space after each colon and one data line. `data` is JSON on one line.
 pub fn format_event(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
-    debug_assert!(!data.contains(['\n', '\r']), "event data is one line");
     let mut out = String::with_capacity(name.len() + data.len() + 48);
     // Writing to a String cannot fail.
-    let _ = match id {
-        Some(id) => write!(out, "event: {name}\nid: {id}\ndata: {data}\n\n"),
-        None => write!(out, "event: {name}\ndata: {data}\n\n"),
-    };
+    let _ = write_event(&mut out, name, id, data);
     Bytes::from(out)
 }
 
-/// The beginning of an event whose data is shared with other streams: its name and its id. [`format_event_data`] is the rest.
-pub fn write_event_head(out: &mut Vec<u8>, name: &str, id: Cursor) {
-    out.extend_from_slice(format!("event: {name}\nid: {id}\n").as_bytes());
-}
-
-/// The data line of an event and its end, after [`write_event_head`]. `data` is JSON on one line.
-pub fn format_event_data(data: &str) -> Bytes {
+pub(crate) fn write_event(
+    out: &mut String,
+    name: &str,
+    id: Option<Cursor>,
+    data: &str,
+) -> fmt::Result {
     debug_assert!(!data.contains(['\n', '\r']), "event data is one line");
-    Bytes::from(format!("data: {data}\n\n"))
-}
-
-/// Formats the first event of a stream, with the pause before a reconnect. `retry` is part of a real event because some
-/// readers turn a lone `retry` into an empty event.
-pub fn format_opening_event(name: &str, data: &str) -> Bytes {
-    Bytes::from(format!(
-        "event: {name}\nretry: {}\ndata: {data}\n\n",
-        limits::STREAM_RECONNECT_DELAY.as_millis()
-    ))
-}
-
-/// Like [`format_opening_event`], with an id from which a stream that breaks at once can resume.
-pub fn format_opening_event_at(name: &str, id: Cursor, data: &str) -> Bytes {
-    let retry = limits::STREAM_RECONNECT_DELAY.as_millis();
-    Bytes::from(format!(
-        "event: {name}\nid: {id}\nretry: {retry}\ndata: {data}\n\n"
-    ))
+    match id {
+        Some(id) => write!(out, "event: {name}\nid: {id}\ndata: {data}\n\n"),
+        None => write!(out, "event: {name}\ndata: {data}\n\n"),
+    }
 }
 
 /// One parsed event.

@@ -2,10 +2,12 @@
 
 use super::manage::{find_actor, read_actor};
 use crate::context::HubContext;
-use crate::delivery::{StreamFeed, open_channel_feed, render};
+use crate::delivery::{StreamFeed, find_start, open_channel_feed, render};
 use crate::store::{ChannelId, LogEntry, LogSeq, channel_entries, log};
 use crate::{Principal, Result};
-use chorus_wire::{Error, ErrorCode, cursor::Cursor, limits};
+use chorus_wire::cursor::HistoryStart;
+use chorus_wire::secret::Secret;
+use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::value::RawValue;
 
 /// Which rows of the history a page holds.
@@ -92,21 +94,25 @@ pub async fn open_channel_stream(
     principal: &Principal,
     hub: &HubContext,
     id: &str,
-    since: Option<Cursor>,
+    since: Option<HistoryStart>,
+    resume_token: Option<Secret>,
 ) -> Result<StreamFeed> {
     let actor = read_actor(principal, hub, id).await?;
-    let connected = serde_json::json!({
+    let mut connected = serde_json::json!({
         "channel_id": &*actor.channel.public_id,
         "name": actor.channel.name,
         "as": &*actor.sender().name,
         "timestamp": hub.clock().now(),
     });
+    if let Some(token) = resume_token {
+        connected["resume_token"] = token.expose().into();
+    }
     let member = actor.member.as_ref().map(|member| member.id);
     let key_hash = principal
         .require_caller()
         .map(|caller| caller.key.hash)
         .ok();
-    let since = since.map(|cursor| LogSeq::from_client(cursor.seq));
+    let since = find_start(hub.delivery(), since).await?;
     let feed = open_channel_feed(
         hub.delivery(),
         actor.channel.id,

@@ -3,7 +3,9 @@
 use super::{Delivery, render};
 use crate::store::{LogSeq, log, messages, trimmed_streams};
 use crate::{Principal, Result};
-use chorus_wire::{Error, limits, sse};
+use bytes::Bytes;
+use chorus_wire::event_chunk::EventChunkReader;
+use chorus_wire::{Error, limits};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -87,7 +89,7 @@ pub async fn peek_inbox(
     let events = gap
         .into_iter()
         .chain(entries.map(|entry| render::render_event(entry, salt, delivery.seal_key())))
-        .map(|event| parse_event(&event))
+        .map(parse_event)
         .collect::<Result<_>>()?;
     Ok(InboxPage {
         events,
@@ -97,11 +99,9 @@ pub async fn peek_inbox(
 }
 
 /// Parsed from the bytes of the stream, so that both agree.
-fn parse_event(event: &[u8]) -> Result<InboxEvent> {
-    let mut parsed = sse::SseReader::new(event.len())
-        .read_chunk(event)
-        .map_err(Error::internal)?;
-    let event = parsed
+fn parse_event(chunk: Bytes) -> Result<InboxEvent> {
+    let event = EventChunkReader::new(chunk.len())
+        .read_pieces([chunk])
         .pop()
         .ok_or_else(|| Error::internal("an entry is no event"))?;
     let id = event

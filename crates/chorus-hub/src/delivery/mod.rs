@@ -16,7 +16,7 @@ pub(crate) use live_streams::{LiveStreams, LocalStreams, StreamTopic};
 pub(crate) use pending_webhooks::PendingWebhook;
 pub(crate) use stream_feed::FeedSource;
 pub use stream_feed::{FeedItem, StreamFeed};
-pub(crate) use stream_feed::{open_activity_feed, open_channel_feed, open_log_feed};
+pub(crate) use stream_feed::{find_start, open_activity_feed, open_channel_feed, open_log_feed};
 pub(crate) use stream_queue::StreamQueue;
 
 pub use crate::stream_end::StreamEnd;
@@ -25,9 +25,9 @@ use crate::clock::Clock;
 use crate::identity::Identity;
 use crate::seal::SealKey;
 use crate::settings::HubOptions;
-use crate::store::{LogSeq, Store};
+use crate::store::Store;
 use crate::{Principal, Result};
-use chorus_wire::{ErrorCode, cursor::Cursor};
+use chorus_wire::{ErrorCode, cursor::HistoryStart, secret::Secret};
 use outbox_worker::OutboxWorker;
 use outgoing::address_guard::OwnHost;
 use outgoing::{DnsResolver, OutgoingClient, OutgoingPolicy};
@@ -110,22 +110,27 @@ impl Delivery {
     }
 }
 
-/// `GET /agent/inbox`: the entries of this agent from now on, or since the cursor.
+/// `GET /agent/inbox`: the entries of this agent from now on, or since a point of the log. The first event shows
+/// `resume_token` to a client that opened the stream with a session token.
 pub async fn open_inbox(
     principal: &Principal,
     delivery: &Delivery,
-    since: Option<Cursor>,
+    since: Option<HistoryStart>,
+    resume_token: Option<Secret>,
 ) -> Result<StreamFeed> {
     let agent = principal.require_caller()?;
-    let connected = serde_json::json!({
+    let mut connected = serde_json::json!({
         "agent_id": &*agent.agent_id,
         "timestamp": delivery.0.clock.now(),
     });
+    if let Some(token) = resume_token {
+        connected["resume_token"] = token.expose().into();
+    }
     let feed = open_log_feed(
         delivery,
         StreamTopic::Subject(agent.id.into()),
         Some(agent.key.hash),
-        since.map(|cursor| LogSeq::from_client(cursor.seq)),
+        find_start(delivery, since).await?,
         &connected.to_string(),
     )
     .await?;

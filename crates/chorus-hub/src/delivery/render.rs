@@ -1,11 +1,12 @@
-//! Log entries as the events of streams: the same bytes live and replayed.
+//! Log entries as the events of streams: the same bytes live and replayed, framed as HTTP chunks (R-100).
 
 use super::sealed_delivery::unseal_credentials;
 use crate::seal::SealKey;
 use crate::store::log::compute_trace_id;
 use crate::store::{DeliveryState, EntryKind, LogEntry, LogSeq};
 use bytes::Bytes;
-use chorus_wire::{cursor::Cursor, message::GapEvent, reply::ActivityRow, sse};
+use chorus_wire::event_chunk::format_event_chunk;
+use chorus_wire::{cursor::Cursor, message::GapEvent, reply::ActivityRow};
 use serde_json::{Value, json};
 
 /// The event on a subject's stream.
@@ -21,11 +22,11 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
             let data = format!(
                 r#"{{"trace_id":"{trace}","sender_id":"{sender}","envelope":{body},"timestamp":"{at}"}}"#
             );
-            sse::format_event("message", id, &data)
+            format_event_chunk("message", id, &data)
         }
         EntryKind::Receipt | EntryKind::Shown => {
             let open = entry.body.strip_suffix('}').unwrap_or(&entry.body);
-            sse::format_event(
+            format_event_chunk(
                 entry.kind.as_str(),
                 id,
                 &format!(r#"{open},"timestamp":"{}"}}"#, entry.at),
@@ -34,22 +35,24 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
         // R-78: the body as the service delivered it.
         EntryKind::Channel => {
             let body = unseal_credentials(seal_key, &entry.body);
-            sse::format_event(entry.kind.as_str(), id, &body)
+            format_event_chunk(entry.kind.as_str(), id, &body)
         }
         EntryKind::ChannelInvite
         | EntryKind::Job
         | EntryKind::JobResult
         | EntryKind::JobUpdate
         | EntryKind::Activity
-        | EntryKind::CacheInvalidation => sse::format_event(entry.kind.as_str(), id, &entry.body),
-        EntryKind::ChannelMessage => sse::format_event("message", id, &render_line(entry)),
+        | EntryKind::CacheInvalidation => format_event_chunk(entry.kind.as_str(), id, &entry.body),
+        EntryKind::ChannelMessage => format_event_chunk("message", id, &render_line(entry)),
         EntryKind::ToolCall
         | EntryKind::ToolResult
         | EntryKind::Status
         | EntryKind::ChannelError
         | EntryKind::MemberChange
         | EntryKind::ArtifactChange
-        | EntryKind::FilePut => sse::format_event(entry.kind.as_str(), id, &render_line(entry)),
+        | EntryKind::FilePut => {
+            format_event_chunk(entry.kind.as_str(), id, &render_line(entry))
+        }
     }
 }
 
@@ -70,7 +73,7 @@ pub(crate) fn seq_of_activity(activity_id: u64) -> LogSeq {
     LogSeq::from_client(activity_id / ACTIVITY_IDS_PER_ENTRY)
 }
 
-/// The last activity id that an entry of this sequence can have.
+/// The last activity id that the entry of this sequence can have: the cursor of a reader that has all of it.
 pub(crate) fn last_activity_id(seq: LogSeq) -> u64 {
     seq.to_u64() * ACTIVITY_IDS_PER_ENTRY + (ACTIVITY_IDS_PER_ENTRY - 1)
 }
@@ -79,7 +82,7 @@ pub(crate) fn last_activity_id(seq: LogSeq) -> u64 {
 /// from `to`.
 pub(crate) fn render_gap(from: u64, to: u64) -> Bytes {
     let data = serde_json::to_string(&GapEvent { from, to }).unwrap_or_default();
-    sse::format_event("gap", Some(Cursor::from_log_seq(to)), &data)
+    format_event_chunk("gap", Some(Cursor::from_log_seq(to)), &data)
 }
 
 /// The activity rows of an entry (lesson 10). A message is two rows, without its text.
@@ -141,7 +144,7 @@ pub(crate) fn render_activity_events(entry: &LogEntry, salt: u32, after_id: u64)
         .filter(|row| row.id > after_id)
         .map(|row| {
             let data = serde_json::to_string(&row).unwrap_or_default();
-            sse::format_event("activity", Some(Cursor::from_log_seq(row.id)), &data)
+            format_event_chunk("activity", Some(Cursor::from_log_seq(row.id)), &data)
         });
     let events: Vec<u8> = events.flatten().collect();
     if events.is_empty() {

@@ -7,11 +7,12 @@ use crate::Result;
 use crate::limits;
 use crate::store::{
     ChannelId, DbConnection, DeliveryState, EntryKind, LogEntry, LogSeq, MemberId, SubjectId, log,
-    trimmed_streams,
+    log_start, trimmed_streams,
 };
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
-use chorus_wire::{Error, ErrorCode, cursor::Cursor, sse};
+use chorus_wire::cursor::{Cursor, HistoryStart};
+use chorus_wire::{Error, ErrorCode, event_chunk};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -84,25 +85,49 @@ struct LogFeed {
 /// What comes next on a stream.
 #[derive(Debug)]
 pub enum FeedItem {
-    /// Whole events, in order, at least one.
+    /// Whole events, in order, at least one, each framed as one HTTP chunk. A piece holds one event, several small ones,
+    /// or a part of a large one.
     Events(Vec<Bytes>),
     Ended(StreamEnd),
 }
 
-/// Opens a stream of activity for operators, after this activity id.
+/// Opens a stream of activity for operators, after an activity id or from an instant.
 pub(crate) async fn open_activity_feed(
     delivery: &Delivery,
-    since: Option<u64>,
+    since: Option<HistoryStart>,
     connected: &str,
 ) -> Result<StreamFeed> {
-    // The entry of this id may have a second row after it.
-    let since_seq = since.map(|id| render::seq_of_activity(id).previous().max(LogSeq::START));
-    let mut feed =
-        open_log_feed(delivery, StreamTopic::Activity, None, since_seq, connected).await?;
-    if let FeedKind::Log(log_feed) = &mut feed.0 {
-        log_feed.last_activity_id = since.unwrap_or(0);
+    let (since_seq, since_id) = match since {
+        // The entry of this id may have a second row after it.
+        Some(HistoryStart::AfterId(id)) => {
+            let since_seq = render::seq_of_activity(id).previous().max(LogSeq::START);
+            (Some(since_seq), Some(id))
+        }
+        Some(HistoryStart::FromTime(_)) | None => (find_start(delivery, since).await?, None),
+    };
+    let mut feed = subscribe_feed(delivery, StreamTopic::Activity, None, since_seq).await?;
+    // A cursor beyond the log was replaced by its end.
+    let since_id = since_id.filter(|_| Some(feed.cursor) == since_seq);
+    feed.last_activity_id = since_id.unwrap_or(0);
+    let id = since_id.unwrap_or_else(|| render::last_activity_id(feed.cursor));
+    start_feed(feed, Cursor::from_log_seq(id), connected).await
+}
+
+/// The sequence after which a stream replays; `None` when it replays nothing.
+pub(crate) async fn find_start(
+    delivery: &Delivery,
+    since: Option<HistoryStart>,
+) -> Result<Option<LogSeq>> {
+    match since {
+        None => Ok(None),
+        Some(HistoryStart::AfterId(id)) => Ok(Some(LogSeq::from_client(id))),
+        Some(start @ HistoryStart::FromTime(_)) => {
+            delivery
+                .store()
+                .read(async move |tx| Ok(Some(log_start::find_start_seq(tx, start).await?)))
+                .await
+        }
     }
-    Ok(feed)
 }
 
 /// Opens a stream of a channel for one of its members, or for an operator. What ends the member's streams ends it too.
@@ -141,6 +166,18 @@ pub(crate) async fn open_log_feed(
     since: Option<LogSeq>,
     connected: &str,
 ) -> Result<StreamFeed> {
+    let feed = subscribe_feed(delivery, topic, key_hash, since).await?;
+    let cursor = Cursor::from_log_seq(feed.cursor.to_u64());
+    start_feed(feed, cursor, connected).await
+}
+
+/// A feed that is offered every entry of the topic from here on, without its first event.
+async fn subscribe_feed(
+    delivery: &Delivery,
+    topic: StreamTopic,
+    key_hash: Option<[u8; 32]>,
+    since: Option<LogSeq>,
+) -> Result<LogFeed> {
     if delivery.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
@@ -158,7 +195,7 @@ pub(crate) async fn open_log_feed(
         catching_up: since.is_some(),
         queue_overflowed: false,
         last_activity_id: 0,
-        first_event: Some(sse::format_opening_event("connected", connected)),
+        first_event: None,
         queued_seqs: Vec::new(),
     };
     if since.is_none() && delivery.store().has_peers() {
@@ -173,21 +210,27 @@ pub(crate) async fn open_log_feed(
             // has grown past it. The id of the first event gives the reader a valid cursor.
             feed.cursor = newest;
             feed.catching_up = false;
-            feed.first_event = Some(sse::format_opening_event_at(
-                "connected",
-                Cursor::from_log_seq(newest.to_u64()),
-                connected,
-            ));
         }
     }
+    Ok(feed)
+}
+
+/// Gives the feed its first event. The event's id is the position before anything else on the stream, so that a stream that
+/// breaks before it has carried anything resumes without loss.
+async fn start_feed(mut feed: LogFeed, cursor: Cursor, connected: &str) -> Result<StreamFeed> {
+    feed.first_event = Some(event_chunk::format_opening_chunk(
+        "connected",
+        Some(cursor),
+        connected,
+    ));
+    let live_streams = feed.delivery.live_streams();
     // After this a message sent through any hub finds this stream.
-    delivery.live_streams().wait_presence_synced().await;
+    live_streams.wait_presence_synced().await;
     // The hub may have begun to stop between the check and the subscription.
-    if delivery.live_streams().is_draining() {
-        Err(Error::unavailable("the hub is stopping"))
-    } else {
-        Ok(StreamFeed(FeedKind::Log(feed)))
+    if live_streams.is_draining() {
+        return Err(Error::unavailable("the hub is stopping"));
     }
+    Ok(StreamFeed(FeedKind::Log(feed)))
 }
 
 impl LogFeed {

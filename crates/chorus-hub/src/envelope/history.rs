@@ -1,21 +1,13 @@
 //! Message history: what an agent sent and received, in log order (TRN-56, R-15).
 
 use crate::context::HubContext;
-use crate::store::{DbError, DeliveryState, LogEntry, LogSeq, log, messages};
+use crate::store::{DbError, DeliveryState, LogEntry, LogSeq, log, log_start, messages};
 use crate::{Principal, Result, identity};
+use chorus_wire::cursor::HistoryStart;
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveredVia, HistoryRow};
-use chorus_wire::{ErrorCode, limits, time::UnixMicros};
+use chorus_wire::{ErrorCode, limits};
 use serde_json::value::RawValue;
-
-/// Where a history page starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HistoryStart {
-    /// Strictly after this id.
-    AfterId(u64),
-    /// At or after this instant.
-    FromTime(UnixMicros),
-}
 
 /// `GET /agent/messages`
 pub async fn list_message_history(
@@ -32,8 +24,7 @@ pub async fn list_message_history(
         .read(async move |tx| {
             let after = match since {
                 None => LogSeq::START,
-                Some(HistoryStart::AfterId(id)) => LogSeq::from_client(id),
-                Some(HistoryStart::FromTime(at)) => log::find_seq_before(tx, at).await?,
+                Some(start) => log_start::find_start_seq(tx, start).await?,
             };
             Ok(messages::list_message_history(tx, agent_id, after, indexed, limit).await?)
         })
@@ -80,8 +71,7 @@ pub async fn search_messages(
         .read(async move |tx| {
             let after = match since {
                 None => None,
-                Some(HistoryStart::AfterId(id)) => Some(LogSeq::from_client(id)),
-                Some(HistoryStart::FromTime(at)) => Some(log::find_seq_before(tx, at).await?),
+                Some(start) => Some(log_start::find_start_seq(tx, start).await?),
             };
             Ok(messages::search_messages(tx, agent_id, peer, after, indexed, limit).await?)
         })

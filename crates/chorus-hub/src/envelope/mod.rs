@@ -10,7 +10,7 @@ mod status;
 
 pub use crate::identity::IdempotencyKey;
 pub(crate) use forward::record_interruption;
-pub use history::{HistoryStart, MessagePage, list_message_history, search_messages};
+pub use history::{MessagePage, list_message_history, search_messages};
 pub use relay::{StreamedSend, send_streaming};
 pub use respond::respond_to_message;
 pub use send::{RepeatedSend, SendOutcome, send_envelope};

@@ -12,7 +12,7 @@ use crate::{Principal, random};
 use chorus_wire::cursor::ResumePoint;
 use chorus_wire::frame::{FrameCode, FrameError, FrameFilter, ScopeIdent};
 use chorus_wire::identity::Handle;
-use chorus_wire::{Error, ErrorCode, limits};
+use chorus_wire::{Error, ErrorCode, limits, secret::Secret};
 use serde::Serialize;
 
 /// The parameters with which a session opens its stream, unparsed.
@@ -25,6 +25,8 @@ pub struct FrameStreamRequest {
     pub tool: Option<String>,
     /// From `Last-Event-ID`.
     pub resume: ResumePoint,
+    /// For a client that opens the stream with a session token.
+    pub resume_token: Option<Secret>,
 }
 
 impl FrameStreamRequest {
@@ -57,6 +59,8 @@ struct ConnectedEvent<'a> {
     instrument: &'a ScopeIdent,
     session: &'a ScopeIdent,
     retention: RingRetention,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume_token: Option<&'a Secret>,
 }
 
 pub async fn open_stream(
@@ -73,6 +77,7 @@ pub async fn open_stream(
         instrument: &session.instrument,
         session: &session.session_id,
         retention: RING_RETENTION,
+        resume_token: request.resume_token.as_ref(),
     };
     let connected = serde_json::to_string(&connected).map_err(Error::internal)?;
     let check_not_stopping = || {

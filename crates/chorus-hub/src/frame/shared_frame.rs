@@ -4,15 +4,15 @@ use super::frame_label::FrameLabel;
 use super::ring_memory::{ClaimedMemory, RingReservation};
 use bytes::Bytes;
 use chorus_wire::cursor::Cursor;
-use chorus_wire::sse;
+use chorus_wire::event_chunk;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Memory of a frame beside its event: the label, the reference counts, the allocator's overhead. Without it tiny frames would use
 /// several times the limit.
 const FRAME_OVERHEAD_BYTES: usize = 384;
-/// Max bytes of an event beside the frame: its name, its id, the names of the fields.
-const EVENT_HEAD_BYTES: usize = 96;
+/// Max bytes of an event beside the frame: its name, its id, the names of the fields, and the framing of its chunk.
+const EVENT_HEAD_BYTES: usize = 128;
 /// Memory of a frame in one ring: an entry of 16 bytes in a buffer of at most four times the capacity that is used.
 pub(super) const RING_ENTRY_BYTES: usize = 64;
 
@@ -30,7 +30,7 @@ pub(super) struct SharedFrame {
 enum SharedEvent {
     /// The whole event, of a frame with one target.
     Complete(Bytes),
-    /// The data and the end of the event. Each ring has another id, which is rendered when a session reads.
+    /// The data of the event and the end of its chunk. Each ring has another id, which is rendered when a session reads.
     DataOnly(Bytes),
 }
 
@@ -48,7 +48,7 @@ impl SharedFrame {
         now: Duration,
         reservation: &mut RingReservation,
     ) -> Self {
-        let event = sse::format_event(label.kind.as_str(), Some(cursor), text);
+        let event = event_chunk::format_event_chunk(label.kind.as_str(), Some(cursor), text);
         Self::new(
             SharedEvent::Complete(event),
             1,
@@ -67,7 +67,7 @@ impl SharedFrame {
         now: Duration,
         reservation: &mut RingReservation,
     ) -> Self {
-        let event = SharedEvent::DataOnly(sse::format_event_data(text));
+        let event = SharedEvent::DataOnly(event_chunk::format_chunk_data(text));
         Self::new(event, ring_count, text, label, now, reservation)
     }
 
@@ -161,7 +161,8 @@ impl EventBatch {
             SharedEvent::DataOnly(data) => {
                 self.copy_first_event();
                 self.reserve_chunk(event_bytes);
-                sse::write_event_head(&mut self.chunk, frame.label.kind.as_str(), cursor);
+                let kind = frame.label.kind.as_str();
+                event_chunk::write_chunk_head(&mut self.chunk, kind, cursor, data);
                 self.append(data);
             }
         }
@@ -253,7 +254,7 @@ pub(super) mod tests {
         batch.into_parts()
     }
 
-    /// a session cannot tell from the bytes how many handles a frame was for.
+    /// each event is one chunk, and a session cannot tell from the bytes how many handles a frame was for.
     #[test]
     fn an_event_has_the_same_bytes_however_many_rings_share_it() {
         let large = "x".repeat(COPIED_EVENT_BYTES);
@@ -269,7 +270,8 @@ pub(super) mod tests {
             let expected: String = (1..)
                 .zip(texts)
                 .map(|(seq, text): (u64, &&str)| {
-                    format!("event: agent_advisory\nid: 7-{seq}\ndata: {text}\n\n")
+                    let event = format!("event: agent_advisory\nid: 7-{seq}\ndata: {text}\n\n");
+                    format!("{:x}\r\n{event}\r\n", event.len())
                 })
                 .collect();
             for ring_count in [1, 2, 500] {

@@ -7,7 +7,7 @@ use crate::delivery::{FeedItem, FeedSource};
 use crate::limits;
 use bytes::Bytes;
 use chorus_wire::cursor::Cursor;
-use chorus_wire::sse;
+use chorus_wire::event_chunk;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::time::{Sleep, sleep};
@@ -24,11 +24,12 @@ pub(crate) struct FrameSubscription {
 
 impl FrameSubscription {
     /// `connected` is the data of the first event. That event has an id too, so that a stream that is interrupted before its
-    /// first frame resumes from where it began.
+    /// first frame resumes from where it began. After a gap only `resume-gap` has it, because some readers drop an event
+    /// whose id they have seen (R-100).
     pub(super) fn new(frames: Frames, joined: JoinedSession, connected: &str) -> Self {
-        let mut first_events = vec![sse::format_opening_event_at(
+        let mut first_events = vec![event_chunk::format_opening_chunk(
             "connected",
-            joined.start_cursor,
+            (!joined.has_gap).then_some(joined.start_cursor),
             connected,
         )];
         if joined.has_gap {
@@ -88,7 +89,7 @@ impl FeedSource for FrameSubscription {
 
 /// R-42: frames may be missing; the kept ones follow `after`.
 fn gap_event(after: Cursor) -> Bytes {
-    sse::format_event(
+    event_chunk::format_event_chunk(
         "resume-gap",
         Some(after),
         &format!(r#"{{"after":"{after}"}}"#),

@@ -302,7 +302,7 @@ pub async fn authenticate_replaced_key(
 }
 
 /// Redeems a single-use `cs_` token.
-pub async fn authenticate_session(identity: &Identity, token: &str) -> Result<Principal> {
+pub(super) async fn authenticate_session(identity: &Identity, token: &str) -> Result<Principal> {
     let token_refused = || {
         Error::new(
             ErrorCode::Unauthorized,

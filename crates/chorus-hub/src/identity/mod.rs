@@ -16,7 +16,7 @@ pub use agent_caller::AgentCaller;
 pub(crate) use agent_caller::{CallerKey, DAY_MICROS, require_live_key};
 pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};
-pub use key_cache::{authenticate, authenticate_replaced_key, authenticate_session, needs_lookup};
+pub use key_cache::{authenticate, authenticate_replaced_key, needs_lookup};
 pub(crate) use name_rules::{is_reserved_name, name_skeleton};
 pub use operator_caller::OperatorCaller;
 pub(crate) use operator_caller::OperatorKey;
@@ -24,7 +24,7 @@ pub(crate) use presence::{AgentPresence, PresenceAnnouncer};
 pub use principal::Principal;
 pub(crate) use quotas::StoredBytes;
 pub use quotas::get_usage;
-pub use session_token::create_session_token;
+pub use session_token::{create_session_token, open_session};
 
 pub use crate::store::{Agent, IdempotencyKey};
 

@@ -6,7 +6,7 @@ use crate::store::{Agent, WriteTxn};
 use chorus_wire::{Error, ErrorCode};
 use std::sync::Arc;
 
-/// The party on whose behalf a request acts. Only [`super::authenticate`] and [`super::authenticate_session`] make one (invariant 3).
+/// The party on whose behalf a request acts. Only [`super::authenticate`] and [`super::open_session`] make one (invariant 3).
 #[derive(Clone, Debug)]
 pub enum Principal {
     /// A client without a credential.

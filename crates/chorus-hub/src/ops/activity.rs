@@ -4,6 +4,7 @@ use crate::context::HubContext;
 use crate::delivery::{StreamFeed, open_activity_feed, render};
 use crate::store::log;
 use crate::{Principal, Result};
+use chorus_wire::cursor::HistoryStart;
 use chorus_wire::limits;
 use chorus_wire::reply::ActivityRow;
 use serde_json::json;
@@ -35,7 +36,7 @@ pub async fn list_activity(
 pub async fn open_activity_stream(
     principal: &Principal,
     hub: &HubContext,
-    since: Option<u64>,
+    since: Option<HistoryStart>,
 ) -> Result<StreamFeed> {
     principal.require_operator()?;
     let connected = json!({"timestamp": hub.clock().now()}).to_string();

@@ -35,6 +35,7 @@ pub(crate) mod jobs;
 pub(crate) mod key_rotations;
 pub(crate) mod ledger;
 pub(crate) mod log;
+pub(crate) mod log_start;
 mod log_throttle;
 pub(crate) mod market_totals;
 pub(crate) mod member_state;

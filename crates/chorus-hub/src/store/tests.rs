@@ -1,6 +1,7 @@
 //! What tests from outside cannot see of the store: write groups, sequences and times.
 
 use super::log::{self, DeliveryState, LogHead};
+use super::log_start;
 use super::{EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId};
 use crate::{Clock, PageCaches};
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
@@ -143,8 +144,8 @@ async fn a_time_finds_the_sequence_before_it() {
         let just_after = UnixMicros(at.0 + 1);
         let found = store.read(async move |tx| {
             Ok((
-                log::find_seq_before(tx, at).await?,
-                log::find_seq_before(tx, just_after).await?,
+                log_start::find_seq_before(tx, at).await?,
+                log_start::find_seq_before(tx, just_after).await?,
             ))
         });
         assert_eq!(
@@ -156,8 +157,8 @@ async fn a_time_finds_the_sequence_before_it() {
     let late = UnixMicros(i64::MAX);
     let found = store.read(async move |tx| {
         Ok((
-            log::find_seq_before(tx, early).await?,
-            log::find_seq_before(tx, late).await?,
+            log_start::find_seq_before(tx, early).await?,
+            log_start::find_seq_before(tx, late).await?,
         ))
     });
     assert_eq!(found.await.unwrap(), (LogSeq(0), LogSeq(40)));

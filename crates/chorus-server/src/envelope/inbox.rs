@@ -1,11 +1,11 @@
 //! `GET /agent/inbox`: an agent's message stream, and the receiver's reply to a message (TRN-08…12, R-25, R-34).
 
 use crate::http::path_params::PathParam;
-use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use crate::http::resume::LogResume;
 use crate::http::{
-    app_state::AppState, auth, auth::AuthResult, auth::RequireKey, body::JsonBytes, stream,
+    app_state::AppState, auth::RequireKey, auth::StreamCredential, auth::StreamOpener,
+    body::JsonBytes, stream,
 };
 use axum::extract::State;
 use chorus_hub::{delivery, envelope};
@@ -26,17 +26,19 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// A stream of server-sent events that stays open: messages, receipts, what was shown, channel deliveries and jobs. With `Last-Event-ID` or
 /// `since` it first replays what the agent missed. A comment line comes every 15 seconds on a quiet stream.
 #[utoipa::path(get, path = "/agent/inbox", tag = "envelope", security(("agent_key" = ["read"])),
-    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
+    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<String>, Query, pattern = "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$", example = "42", description = "First replay everything after this id, or from this RFC 3339 instant on. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
     responses((status = 200, content_type = "text/event-stream", body = String, description = "The events.")))]
 async fn stream_inbox(
     State(state): State<AppState>,
-    query: QueryParams,
+    credential: StreamCredential,
     LogResume(since): LogResume,
-    auth: AuthResult,
 ) -> ApiResult {
-    let principal = auth::authenticate_stream(&state, &query, auth).await?;
+    let StreamOpener {
+        principal,
+        resume_token,
+    } = credential.redeem(&state).await?;
     Ok(stream::stream_response(
-        delivery::open_inbox(&principal, state.hub.delivery(), since).await?,
+        delivery::open_inbox(&principal, state.hub.delivery(), since, resume_token).await?,
     ))
 }
 

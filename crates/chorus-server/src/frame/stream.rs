@@ -38,7 +38,7 @@ async fn stream_frames(
     FrameResume(resume): FrameResume,
     auth: AuthResult,
 ) -> ApiResult {
-    let request = parse_stream_request(handle, &query, resume)?;
+    let mut request = parse_stream_request(handle, &query, resume)?;
     let principal = match query.get_single("session_token")? {
         Some("") => {
             return Err(FrameError::invalid_field(
@@ -50,8 +50,10 @@ async fn stream_frames(
         Some(token) => {
             // Checked first, so that a mistake elsewhere does not consume the single-use token.
             request.check_fields()?;
-            let principal = identity::authenticate_session(state.hub.identity(), token).await?;
+            let (principal, resume_token) =
+                identity::open_session(state.hub.identity(), token).await?;
             auth.required_scope.check(&principal)?;
+            request.resume_token = Some(resume_token);
             principal
         }
         None => auth.outcome?,
@@ -74,5 +76,6 @@ fn parse_stream_request(
         session: get_text("session")?,
         tool: get_text("tool")?,
         resume,
+        resume_token: None,
     })
 }

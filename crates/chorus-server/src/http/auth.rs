@@ -5,7 +5,7 @@ use super::{admission, api_error::ApiError, app_state::AppState, query::QueryPar
 use axum::extract::FromRequestParts;
 use chorus_hub::identity::IdempotencyKey;
 use chorus_hub::{Principal, identity};
-use chorus_wire::{Error, ErrorCode};
+use chorus_wire::{Error, ErrorCode, secret::Secret};
 use http::{HeaderMap, header, request::Parts};
 use std::net::IpAddr;
 
@@ -90,21 +90,66 @@ impl FromRequestParts<AppState> for AuthResult {
     }
 }
 
-/// The principal that opens a stream, by key or by a single-use token in `?session=`. Call it after all other checks,
-/// so that a mistake elsewhere does not consume the token.
-pub async fn authenticate_stream(
-    state: &AppState,
-    query: &QueryParams,
+/// The credential of a request that opens a stream: a key, or a single-use token in `?session=`. Extracted before the
+/// other parameters are checked: a client without a credential gets a 401, whatever else is wrong with its request.
+pub struct StreamCredential {
     auth: AuthResult,
-) -> Result<Principal, Error> {
-    match query.get_single("session")? {
-        Some("") => Err(Error::invalid_field("session", "session must not be empty")),
-        Some(token) => {
-            let principal = identity::authenticate_session(state.hub.identity(), token).await?;
-            auth.required_scope.check(&principal)?;
-            Ok(principal)
-        }
-        None => auth.outcome,
+    session_token: Option<String>,
+}
+
+/// The client that opens a stream.
+pub struct StreamOpener {
+    pub principal: Principal,
+    /// With which a client without a key may open the stream again.
+    pub resume_token: Option<Secret>,
+}
+
+impl FromRequestParts<AppState> for StreamCredential {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let query = QueryParams::from_request_parts(parts, state).await?;
+        let auth = AuthResult::from_request_parts(parts, state).await?;
+        let session_token = match query.get_single("session")? {
+            Some("") => {
+                return Err(Error::invalid_field("session", "session must not be empty").into());
+            }
+            Some(token) => Some(token.to_owned()),
+            None => {
+                reject_anonymous(auth.outcome.clone()?)?;
+                None
+            }
+        };
+        Ok(Self {
+            auth,
+            session_token,
+        })
+    }
+}
+
+impl StreamCredential {
+    /// Call it after all other checks, so that a mistake elsewhere does not consume the token.
+    pub async fn redeem(self, state: &AppState) -> Result<StreamOpener, Error> {
+        let Some(token) = self.session_token else {
+            return Ok(StreamOpener {
+                principal: self.auth.outcome?,
+                resume_token: None,
+            });
+        };
+        let (principal, resume_token) =
+            identity::open_session(state.hub.identity(), &token).await?;
+        self.auth.required_scope.check(&principal)?;
+        Ok(StreamOpener {
+            principal,
+            resume_token: Some(resume_token),
+        })
+    }
+}
+
+fn reject_anonymous(principal: Principal) -> Result<Principal, Error> {
+    match principal {
+        Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
+        Principal::Agent(_) | Principal::Operator(_) => Ok(principal),
     }
 }
 
@@ -145,10 +190,7 @@ impl FromRequestParts<AppState> for RequireKey {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let MaybeAuth(principal) = MaybeAuth::from_request_parts(parts, state).await?;
-        match principal {
-            Principal::Anonymous => Err(ErrorCode::Unauthorized.into()),
-            Principal::Agent(_) | Principal::Operator(_) => Ok(RequireKey(principal)),
-        }
+        Ok(RequireKey(reject_anonymous(principal)?))
     }
 }
 

@@ -4,12 +4,11 @@ use super::connection_limit::ConnectionPlace;
 use super::draining_body::DrainingBody;
 use super::exchange_position::ExchangePosition;
 use super::raw_refusal;
-use super::stream::{self, StreamHandoff};
+use super::stream::{self, BodyFraming, OpenedStream, StreamHandoff};
 use super::watched_socket::WatchedSocket;
 use axum::response::{IntoResponse, Response};
 use axum::{Router, extract::ConnectInfo};
 use chorus_hub::Clock;
-use chorus_hub::delivery::StreamFeed;
 use chorus_wire::limits;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -45,8 +44,8 @@ pub struct HttpConnection {
 /// State that the request handler shares with the driver of its connection.
 #[derive(Default)]
 struct ConnectionShared {
-    /// The response head and the feed of the stream that takes this connection over.
-    handoff: Mutex<Option<(Vec<u8>, StreamFeed)>>,
+    /// The stream that takes this connection over.
+    handoff: Mutex<Option<OpenedStream>>,
     /// An earlier response is still being written, so the handoff must wait.
     is_write_pending: Arc<AtomicBool>,
     position: Arc<ExchangePosition>,
@@ -102,12 +101,12 @@ impl HttpConnection {
         let parts = connection.into_parts();
         let socket = parts.io.into_inner();
         match end {
-            ConnectionEnd::Handoff(head, feed) => {
+            ConnectionEnd::Handoff(opened) => {
                 // Bytes read beyond the request mean nothing on a stream.
                 let socket = socket.into_socket();
                 drop(parts.read_buf);
                 tokio::spawn(async move {
-                    stream::write_feed(socket, head, feed).await;
+                    stream::write_stream(socket, opened).await;
                     drop(open_guard);
                 });
             }
@@ -129,8 +128,8 @@ impl HttpConnection {
 /// How the HTTP part of a connection ended.
 enum ConnectionEnd {
     Closed(Option<hyper::Error>),
-    /// A stream takes the socket over: its response head and its feed.
-    Handoff(Vec<u8>, StreamFeed),
+    /// A stream takes the socket over.
+    Handoff(OpenedStream),
 }
 
 /// Runs the HTTP connection to its end, or until a stream takes it over.
@@ -151,7 +150,7 @@ async fn drive_until_handoff<C: Future<Output = hyper::Result<()>> + Unpin>(
             .unwrap_or_else(PoisonError::into_inner)
             .take()
         {
-            Some((head, feed)) => Poll::Ready(ConnectionEnd::Handoff(head, feed)),
+            Some(opened) => Poll::Ready(ConnectionEnd::Handoff(opened)),
             None => Poll::Pending,
         }
     })
@@ -166,6 +165,7 @@ async fn handle_request(
 ) -> Result<Response, Infallible> {
     let exchange = shared.position.begin_exchange();
     let head_only = request.method() == Method::HEAD;
+    let version = request.version();
     let is_read_only = matches!(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS
@@ -187,11 +187,16 @@ async fn handle_request(
         .and_then(|handoff| handoff.take());
     match feed {
         Some(feed) if !head_only => {
-            let head = stream::encode_response_head(&response.into_parts().0);
+            let framing = BodyFraming::for_version(version);
+            let head = stream::encode_response_head(&response.into_parts().0, &framing);
             *shared
                 .handoff
                 .lock()
-                .unwrap_or_else(PoisonError::into_inner) = Some((head, feed));
+                .unwrap_or_else(PoisonError::into_inner) = Some(OpenedStream {
+                head,
+                framing,
+                feed,
+            });
             pending().await
         }
         Some(_) | None => Ok(response.map(|body| exchange.wrap_body(body))),

@@ -2,8 +2,7 @@
 
 use super::{api_error::ApiError, app_state::AppState, query::QueryParams};
 use axum::extract::FromRequestParts;
-use chorus_hub::envelope::HistoryStart;
-use chorus_wire::cursor::{Cursor, ResumePoint};
+use chorus_wire::cursor::{Cursor, HistoryStart, ResumePoint};
 use chorus_wire::{Error, Result, time::UnixMicros};
 use http::{HeaderMap, request::Parts};
 
@@ -19,7 +18,7 @@ pub fn parse_last_event_id(headers: &HeaderMap) -> ResumePoint {
 
 /// Where a durable stream continues. The header wins over `since`, because EventSource repeats its URL with the old `since`
 /// when it reconnects.
-pub struct LogResume(pub Option<Cursor>);
+pub struct LogResume(pub Option<HistoryStart>);
 
 impl FromRequestParts<AppState> for LogResume {
     type Rejection = ApiError;
@@ -28,15 +27,16 @@ impl FromRequestParts<AppState> for LogResume {
         parts: &mut Parts,
         state: &AppState,
     ) -> std::result::Result<Self, ApiError> {
-        let cursor = match parse_last_event_id(&parts.headers) {
+        let start = match parse_last_event_id(&parts.headers) {
             ResumePoint::Now => {
-                since_cursor(&QueryParams::from_request_parts(parts, state).await?)?
+                history_start(&QueryParams::from_request_parts(parts, state).await?)?
             }
             point @ (ResumePoint::After(_) | ResumePoint::Unknown) => {
-                Some(require_log_cursor("Last-Event-ID", point)?)
+                let cursor = require_log_cursor("Last-Event-ID", point)?;
+                Some(HistoryStart::AfterId(cursor.seq))
             }
         };
-        Ok(Self(cursor))
+        Ok(Self(start))
     }
 }
 
@@ -67,7 +67,7 @@ pub fn log_cursor(query: &QueryParams, name: &str) -> Result<Option<Cursor>> {
         .transpose()
 }
 
-/// The `since` parameter of message history: an id when it is all digits, else an RFC 3339 instant.
+/// The `since` parameter of message history and of durable streams: an id when it is all digits, else an RFC 3339 instant.
 pub fn history_start(query: &QueryParams) -> Result<Option<HistoryStart>> {
     let Some(text) = query.get_single("since")? else {
         return Ok(None);
@@ -171,7 +171,7 @@ mod tests {
 
     ///
     #[test]
-    fn a_durable_stream_takes_a_cursor_of_the_log_only() {
+    fn a_page_of_rows_takes_a_cursor_of_the_log_only() {
         assert_eq!(
             since_cursor(&query("since=7")).unwrap(),
             Some(Cursor::from_log_seq(7))

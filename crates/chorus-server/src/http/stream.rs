@@ -3,8 +3,9 @@
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use chorus_hub::delivery::{FeedItem, StreamEnd, StreamFeed};
-use chorus_wire::{limits, sse};
-use http::{HeaderValue, StatusCode, header, response::Parts};
+use chorus_wire::event_chunk::{self, ChunkDecoder};
+use chorus_wire::limits;
+use http::{HeaderValue, StatusCode, Version, header, response::Parts};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,10 +52,46 @@ pub fn stream_response(feed: StreamFeed) -> Response {
     response
 }
 
-/// The response head as bytes. The body ends with the connection, so events need no chunk framing.
-pub(crate) fn encode_response_head(parts: &Parts) -> Vec<u8> {
+/// How the body of a stream is framed.
+pub(crate) enum BodyFraming {
+    /// Events go out as they are: each is one HTTP chunk already.
+    Chunked,
+    /// HTTP/1.0 knows no chunks: their framing is taken off, and the body ends with the connection.
+    UntilClose(ChunkDecoder),
+}
+
+impl BodyFraming {
+    pub fn for_version(version: Version) -> Self {
+        if version >= Version::HTTP_11 {
+            Self::Chunked
+        } else {
+            Self::UntilClose(ChunkDecoder::default())
+        }
+    }
+
+    fn encode(&mut self, pieces: Vec<Bytes>) -> Vec<Bytes> {
+        match self {
+            Self::Chunked => pieces,
+            Self::UntilClose(decoder) => pieces
+                .into_iter()
+                .flat_map(|piece| decoder.decode_piece(piece))
+                .collect(),
+        }
+    }
+
+    /// The end of the body.
+    fn last_bytes(&self) -> &'static [u8] {
+        match self {
+            Self::Chunked => event_chunk::LAST_CHUNK,
+            Self::UntilClose(_) => b"",
+        }
+    }
+}
+
+/// The response head as bytes. A stream is the last response of its connection.
+pub(crate) fn encode_response_head(parts: &Parts, framing: &BodyFraming) -> Vec<u8> {
     let mut out = format!("HTTP/1.1 {}\r\n", parts.status).into_bytes();
-    let framing = [
+    let replaced = [
         header::CONTENT_LENGTH,
         header::TRANSFER_ENCODING,
         header::CONNECTION,
@@ -62,23 +99,37 @@ pub(crate) fn encode_response_head(parts: &Parts) -> Vec<u8> {
     for (name, value) in parts
         .headers
         .iter()
-        .filter(|(name, _)| !framing.contains(name))
+        .filter(|(name, _)| !replaced.contains(name))
     {
         out.extend_from_slice(name.as_str().as_bytes());
         out.extend_from_slice(b": ");
         out.extend_from_slice(value.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    out.extend_from_slice(b"connection: close\r\n\r\n");
+    out.extend_from_slice(match framing {
+        BodyFraming::Chunked => b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n",
+        BodyFraming::UntilClose(_) => b"connection: close\r\n\r\n",
+    });
     out
 }
 
-/// Writes the feed until its reader disconnects, stalls, or the feed ends.
-pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
+/// A stream that takes a connection over.
+pub(crate) struct OpenedStream {
+    pub head: Vec<u8>,
+    pub framing: BodyFraming,
+    pub feed: StreamFeed,
+}
+
+/// Writes the stream until its reader disconnects, stalls, or the feed ends.
+pub(crate) async fn write_stream<S: AsyncRead + AsyncWrite + Unpin>(
     mut socket: S,
-    head: Vec<u8>,
-    mut feed: StreamFeed,
+    stream: OpenedStream,
 ) {
+    let OpenedStream {
+        head,
+        mut framing,
+        mut feed,
+    } = stream;
     let mut pending_head = Some(Bytes::from(head));
     let mut keepalive_at = Instant::now() + limits::KEEPALIVE_INTERVAL;
     let mut input_bytes = 0;
@@ -91,19 +142,22 @@ pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
                 tokio::select! {
                     next = &mut next => match next {
                         FeedItem::Events(events) => break events,
-                        FeedItem::Ended(reason) => return write_closing_event(socket, pending_head, reason).await,
+                        FeedItem::Ended(reason) => return write_closing_event(socket, pending_head, framing, reason).await,
                     },
                     read = socket.read(&mut ignored) => match read {
                         // Small input is ignored; end of file means that the reader disconnected.
                         Ok(n) if n > 0 && input_bytes < MAX_INPUT_BYTES => input_bytes += n,
                         Ok(_) | Err(_) => return,
                     },
-                    () = tokio::time::sleep_until(keepalive_at) => break vec![Bytes::from_static(sse::KEEPALIVE_COMMENT)],
+                    () = tokio::time::sleep_until(keepalive_at) => break vec![Bytes::from_static(event_chunk::KEEPALIVE_CHUNK)],
                 }
             }
         };
-        let chunk = pending_head.take().into_iter().chain(events);
-        if let Err(why) = write_batch(&mut socket, chunk, &feed).await {
+        let pieces = pending_head
+            .take()
+            .into_iter()
+            .chain(framing.encode(events));
+        if let Err(why) = write_batch(&mut socket, pieces, &feed).await {
             metrics::counter!("chorus_streams_cut_total", "reason" => why).increment(1);
             tracing::debug!(why, "a stream was disconnected");
             return;
@@ -116,21 +170,21 @@ pub(crate) async fn write_feed<S: AsyncRead + AsyncWrite + Unpin>(
 /// Writes all events in as few writes as possible.
 async fn write_batch<S: AsyncWrite + Unpin>(
     socket: &mut S,
-    chunk: impl Iterator<Item = Bytes>,
+    pieces: impl Iterator<Item = Bytes>,
     feed: &StreamFeed,
 ) -> Result<(), &'static str> {
-    let mut chunk = chunk.peekable();
-    while let Some(event) = chunk.next() {
+    let mut pieces = pieces.peekable();
+    while let Some(event) = pieces.next() {
         // A single event and a large one are written without copying; several small ones are joined first.
         let is_joined = |next: &Bytes| next.len() < JOINED_EVENT_BYTES;
-        if !is_joined(&event) || !chunk.peek().is_some_and(is_joined) {
+        if !is_joined(&event) || !pieces.peek().is_some_and(is_joined) {
             write_or_cut(socket, &event, feed).await?;
             continue;
         }
         let mut buffer = Vec::with_capacity(event.len() * 2);
         buffer.extend_from_slice(&event);
         while let Some(next) =
-            chunk.next_if(|next| is_joined(next) && buffer.len() + next.len() <= MAX_WRITE_BYTES)
+            pieces.next_if(|next| is_joined(next) && buffer.len() + next.len() <= MAX_WRITE_BYTES)
         {
             buffer.extend_from_slice(&next);
         }
@@ -174,21 +228,24 @@ async fn write_or_cut<S: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Writes the `closing` event with its reason and a random reconnect delay, so that readers do not return all at once.
+/// Writes the `closing` event with its reason and a random reconnect delay, so that readers do not return all at once, and the
+/// end of the body.
 async fn write_closing_event<S: AsyncWrite + Unpin>(
     mut socket: S,
     pending_head: Option<Bytes>,
+    mut framing: BodyFraming,
     reason: StreamEnd,
 ) {
     let spread = limits::STREAM_RECONNECT_DELAY.as_millis() as u64;
     let retry = rand::random_range(spread / 2..spread * 2);
-    let closing_event = format!(
-        "event: closing\nretry: {retry}\ndata: {{\"reason\":\"{}\"}}\n\n",
-        reason.reason()
-    );
+    let closing_event = event_chunk::format_closing_chunk(reason.reason(), retry);
+    let mut last_bytes = pending_head.map_or_else(Vec::new, |head| head.to_vec());
+    for piece in framing.encode(vec![closing_event]) {
+        last_bytes.extend_from_slice(&piece);
+    }
+    last_bytes.extend_from_slice(framing.last_bytes());
     let writing = async {
-        socket.write_all(&pending_head.unwrap_or_default()).await?;
-        socket.write_all(closing_event.as_bytes()).await?;
+        socket.write_all(&last_bytes).await?;
         socket.shutdown().await
     };
     // A reader that misses the event resumes by its cursor.

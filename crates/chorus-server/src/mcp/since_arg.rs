@@ -1,9 +1,9 @@
 //! The `since` argument of tools: a number or the same digits as text, because models write both.
 
-use chorus_hub::envelope::HistoryStart;
 use chorus_wire::contract::{
     CheckedValue, ContractFault, CustomCheck, FieldCheck, FromNode, JsonNode,
 };
+use chorus_wire::cursor::HistoryStart;
 use chorus_wire::{limits, time::UnixMicros};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -46,7 +46,7 @@ async fn list_activity(
 ///
 /// The rows of `GET /activity` as server-sent events, as they come.
 #[utoipa::path(get, path = "/events", tag = "ops", security(("operator_key" = [])),
-    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<u64>, Query, description = "First replay everything after this id. `Last-Event-ID` takes precedence")),
+    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<String>, Query, pattern = "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$", example = "42", description = "First replay everything after this id, or from this RFC 3339 instant on. `Last-Event-ID` takes precedence")),
     responses((status = 200, content_type = "text/event-stream", body = String, description = "The events.")))]
 async fn stream_activity(
     State(state): State<AppState>,
@@ -54,6 +54,6 @@ async fn stream_activity(
     LogResume(since): LogResume,
 ) -> ApiResult {
     Ok(stream::stream_response(
-        ops::open_activity_stream(&principal, &state.hub, since.map(|cursor| cursor.seq)).await?,
+        ops::open_activity_stream(&principal, &state.hub, since).await?,
     ))
 }

@@ -1,10 +1,9 @@
 //! The SSE parser: the same events for any chunking of the bytes (R-25, lessons 3 and 19).
 
 use chorus_wire::cursor::Cursor;
+use chorus_wire::event_chunk::{EventChunkReader, format_opening_chunk};
 use chorus_wire::limits::STREAM_RECONNECT_DELAY;
-use chorus_wire::sse::{
-    KEEPALIVE_COMMENT, SseEvent, SseReadError, SseReader, format_event, format_opening_event,
-};
+use chorus_wire::sse::{SseEvent, SseReadError, SseReader, format_event};
 use proptest::prelude::*;
 
 const MAX_EVENT_BYTES: usize = 64;
@@ -94,15 +93,14 @@ proptest! {
 
 #[test]
 fn the_opening_event_has_a_retry_and_is_a_real_event() {
-    let events = SseReader::new(1_000)
-        .read_chunk(&format_opening_event("connected", "{}"))
-        .unwrap();
+    let opening = format_opening_chunk("connected", Some(Cursor::from_log_seq(7)), "{}");
+    let events = EventChunkReader::new(1_000).read_pieces([opening]);
     let retry = Some(STREAM_RECONNECT_DELAY.as_millis() as u64);
     assert_eq!(
         events,
         [SseEvent {
             name: "connected".into(),
-            id: None,
+            id: Some("7".into()),
             data: "{}".into(),
             retry
         }]
@@ -113,7 +111,7 @@ fn the_opening_event_has_a_retry_and_is_a_real_event() {
 fn any_number_of_keepalives_yields_no_event() {
     let mut reader = SseReader::new(MAX_EVENT_BYTES);
     for _ in 0..1_000 {
-        assert_eq!(reader.read_chunk(KEEPALIVE_COMMENT), Ok(vec![]));
+        assert_eq!(reader.read_chunk(b": keepalive\n\n"), Ok(vec![]));
         assert_eq!(reader.read_chunk(b": without a blank line\n"), Ok(vec![]));
     }
     assert_eq!(reader.read_chunk(b"data: a\n\n").unwrap()[0].data, "a");

@@ -193,7 +193,7 @@ const SERVER: EdgeTable = &[
 
 /// The modules of `chorus-wire`: the protocols build on the shared grammars and never on one another.
 const WIRE: EdgeTable = &[
-    ("cursor", &[]),
+    ("cursor", &["time"]),
     ("error", &[]),
     ("limits", &[]),
     ("secret", &[]),
@@ -208,7 +208,8 @@ const WIRE: EdgeTable = &[
         &["contract", "identity", "limits", "string_enum", "time"],
     ),
     ("json", &["contract"]),
-    ("sse", &["cursor", "limits"]),
+    ("sse", &["cursor"]),
+    ("event_chunk", &["cursor", "limits", "sse"]),
     ("invite", &["contract", "limits", "time"]),
     ("agent_card", &["contract", "identity", "limits"]),
     (

@@ -6,8 +6,9 @@ use crate::mcp::since_arg::SincePoint;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::envelope::{self, HistoryStart};
+use chorus_hub::envelope;
 use chorus_wire::contract::FieldCheck;
+use chorus_wire::cursor::HistoryStart;
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::HistoryRow;
@@ -25,9 +26,9 @@ pub fn history_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const HISTORY_DESCRIPTION: &str = "Read back messages you sent and received: the latest ones, or with `since` the first after that place; oldest first \
-    either way; with `peer` or `conversation_id` only those. Use it to recall what was said before you answer. Returns rows, \
-    `next_since` to go on from, and whether there is `more`.";
+const HISTORY_DESCRIPTION: &str = "Read back messages you sent and received, oldest first: the latest, or with `since` the first after it; \
+    with `peer` or `conversation_id` only those. Returns rows, `next_since` to go on from, and whether there \
+    is `more`.";
 
 wire_object! {
     /// `chorus_history`

@@ -8,9 +8,10 @@ use chorus_hub::delivery::{FeedItem, StreamFeed};
 use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_hub::random;
 use chorus_wire::contract::FieldCheck;
+use chorus_wire::event_chunk::EventChunkReader;
 use chorus_wire::frame::payload::{AgentQuery, AgentResponse};
 use chorus_wire::frame::{FrameKind, FrameScope, SubmissionReply};
-use chorus_wire::{limits, sse};
+use chorus_wire::limits;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -38,9 +39,9 @@ pub fn query_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who is working on something or where a thing is. With `wait` it returns \
-    the answers heard until timeout_ms; without, it returns at once, and answers come on the stream of agent_subscribe. \
-    recipient_count 0: no session is there to answer.";
+const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who is working on something or where a thing is. With `wait` it \
+    returns the answers heard until timeout_ms; without, read them with agent_frames. recipient_count 0: no \
+    session is there to answer.";
 
 const RESPOND_DESCRIPTION: &str = "Answer a question that came as an agent_query frame: repeat its query_id, and put its response_scope into scope.";
 
@@ -52,7 +53,7 @@ frame_tool_args! {
     AgentQueryArgs {
         /// The question.
         required query_text: String = AgentQuery::SHAPE.check_of("query_text");
-        /// How long answers are of use, in milliseconds; five seconds without it.
+        /// In milliseconds; five seconds without it.
         nullable timeout_ms: u64 = AgentQuery::SHAPE.check_of("timeout_ms");
         /// Where answers are to be sent; to your own session without it.
         nullable response_scope: FrameScope = AgentQuery::SHAPE.check_of("response_scope");
@@ -151,12 +152,11 @@ async fn open_response_feed(
 
 /// The responses of the first batch of events that contains any.
 async fn wait_for_responses(feed: &mut StreamFeed, query_id: &str) -> Vec<QueryResponse> {
-    let mut reader = sse::SseReader::new(limits::STREAM_QUEUE_BYTES);
-    while let FeedItem::Events(chunks) = feed.next().await {
-        let events = chunks
-            .iter()
-            .flat_map(|chunk| reader.read_chunk(chunk).unwrap_or_default());
-        let responses: Vec<QueryResponse> = events
+    let mut reader = EventChunkReader::new(limits::STREAM_QUEUE_BYTES);
+    while let FeedItem::Events(pieces) = feed.next().await {
+        let responses: Vec<QueryResponse> = reader
+            .read_pieces(pieces)
+            .into_iter()
             .filter_map(|event| parse_response(&event.data, query_id))
             .collect();
         if !responses.is_empty() {

@@ -6,8 +6,9 @@ use crate::mcp::tool_error::ToolError;
 use chorus_hub::delivery::FeedItem;
 use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_wire::cursor::ResumePoint;
+use chorus_wire::event_chunk::EventChunkReader;
 use chorus_wire::frame::FrameKind;
-use chorus_wire::{limits, sse, time::UnixMicros};
+use chorus_wire::{limits, time::UnixMicros};
 use futures_util::FutureExt;
 use serde::Serialize;
 use serde_json::Value;
@@ -56,14 +57,11 @@ pub async fn find_conflicting_claims(
         ..FrameStreamRequest::default()
     };
     let mut feed = frame::open_stream(&call.principal, call.state.hub.frames(), request).await?;
-    let mut reader = sse::SseReader::new(limits::STREAM_QUEUE_BYTES);
+    let mut reader = EventChunkReader::new(limits::STREAM_QUEUE_BYTES);
     let mut claims = ClaimIndex::default();
     // The replay is ready at once; an event that has to be awaited is newer than the question.
-    while let Some(FeedItem::Events(chunks)) = feed.next().now_or_never() {
-        for event in chunks
-            .iter()
-            .flat_map(|chunk| reader.read_chunk(chunk).unwrap_or_default())
-        {
+    while let Some(FeedItem::Events(pieces)) = feed.next().now_or_never() {
+        for event in reader.read_pieces(pieces) {
             if let Some(kind) = FrameKind::parse(&event.name) {
                 claims.apply_lock_frame(kind, &event.data);
             }

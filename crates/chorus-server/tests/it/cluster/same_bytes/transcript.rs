@@ -304,7 +304,7 @@ impl RawStream {
     /// The next event as it was written; comments are only there to keep the line open.
     async fn event(&mut self) -> Option<String> {
         loop {
-            let event = self.until("\n\n").await?;
+            let event = self.chunk().await?;
             if event
                 .lines()
                 .all(|line| line.starts_with(':') || line.is_empty())
@@ -316,6 +316,19 @@ impl RawStream {
             }
             return Some(event);
         }
+    }
+
+    /// The next chunk, which is one event. Its size is checked here, since placeholders have other lengths.
+    async fn chunk(&mut self) -> Option<String> {
+        let size = self.until("\r\n").await?;
+        let size = usize::from_str_radix(size.trim_end(), 16).expect("the size of a chunk");
+        if size == 0 {
+            return None;
+        }
+        let mut chunk = self.until("\n\n\r\n").await?;
+        assert_eq!(chunk.len(), size + 2, "{chunk}");
+        chunk.truncate(size);
+        Some(chunk)
     }
 
     async fn until(&mut self, end: &str) -> Option<String> {
