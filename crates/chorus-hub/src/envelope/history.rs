@@ -15,11 +15,11 @@ pub async fn list_message_history(
     hub: &HubContext,
     since: Option<HistoryStart>,
     limit: usize,
-) -> Result<Vec<HistoryRow>> {
+) -> Result<MessagePage> {
     let agent_id = principal.require_agent()?.id;
     let limit = limit.clamp(1, limits::HISTORY_PAGE);
     let indexed = hub.store().indexed_seq();
-    let entries = hub
+    let page = hub
         .store()
         .read(async move |tx| {
             let after = match since {
@@ -30,19 +30,32 @@ pub async fn list_message_history(
         })
         .await?;
     let salt = hub.store().trace_salt;
-    Ok(entries
+    let rows = page
+        .entries
         .into_iter()
         .map(|entry| history_row(entry, salt))
-        .collect::<std::result::Result<_, _>>()?)
+        .collect::<std::result::Result<_, _>>()?;
+    Ok(MessagePage {
+        rows,
+        has_more: !page.is_complete,
+    })
 }
 
-/// One page of a message search, oldest first.
+/// One page of messages, oldest first.
 #[derive(Debug)]
 pub struct MessagePage {
     pub rows: Vec<HistoryRow>,
     /// Whether there are more messages: after the last row, or, when the latest were requested,
     /// before the first.
     pub has_more: bool,
+}
+
+impl MessagePage {
+    /// The `since` of the next page, if there is one.
+    pub fn next_cursor(&self) -> Option<String> {
+        let last_row = self.rows.last().filter(|_| self.has_more)?;
+        Some(last_row.id.to_string())
+    }
 }
 
 /// Lists messages that this agent sent and received; with `peer`, only those exchanged with that

@@ -64,7 +64,7 @@ pub(crate) async fn list_message_history(
     after: LogSeq,
     indexed_seq: LogSeq,
     limit: usize,
-) -> Result<Vec<LogEntry>, DbError> {
+) -> Result<log::EntryPage, DbError> {
     const SQL: &str = concat!(
         "select ",
         log::entry_columns!("s.agent_id", "r.agent_id"),
@@ -79,16 +79,19 @@ pub(crate) async fn list_message_history(
         order by l.seq limit $3"
     );
     let tail_start = after.max(indexed_seq);
+    // One more than asked for tells whether more follow.
+    let read_limit = limit + 1;
     let params = [
         SqlParam::id(agent),
         SqlParam::id(after),
-        SqlParam::Int(limit as i64),
+        SqlParam::Int(read_limit as i64),
         SqlParam::id(tail_start),
         ParticipantClass::Received.as_param(),
         ParticipantClass::Sent.as_param(),
     ];
-    let page = log::read_page(tx, SQL, &params, limit, limits::HISTORY_PAGE_BYTES).await?;
-    Ok(page.entries)
+    let mut page = log::read_page(tx, SQL, &params, read_limit, limits::HISTORY_PAGE_BYTES).await?;
+    page.entries.truncate(limit);
+    Ok(page)
 }
 
 /// The messages that the agent received after a sequence and has not answered, oldest first. Only the newest

@@ -1,6 +1,7 @@
 //! The routes of messages between agents: sending, the inbox, history.
 
 mod history;
+mod history_body;
 mod inbox;
 mod messages;
 

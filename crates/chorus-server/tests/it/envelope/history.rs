@@ -1,7 +1,7 @@
 //! Message history: both directions, in order, from any cursor.
 
 use crate::support::actors::{rows, texts};
-use chorus_wire::time::UnixMicros;
+use chorus_wire::{limits, time::UnixMicros};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -183,7 +183,7 @@ story!(any_other_since_or_limit_is_refused, |hub| async {
 story!(
     pages_follow_one_another_without_gap_or_repeat,
     |hub| async {
-        // R-15; failure 25: never more than 1 000 rows
+        // failure 25: never more than 1 000 rows with a limit
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         let sends = stream::iter(0..1_003).map(|number| {
             let (alice, to) = (alice.clone(), bob.id.clone());
@@ -191,11 +191,7 @@ story!(
         });
         let statuses: Vec<u16> = sends.buffer_unordered(32).collect().await;
         assert!(statuses.iter().all(|status| *status == 202));
-        assert_eq!(
-            bob.history("").await.len(),
-            1_000,
-            "a page without a limit is a full one"
-        );
+        assert_eq!(bob.history("").await.len(), 1_003);
         let most = bob.get("/agent/messages?limit=100000").await;
         assert!(
             most.status == 400 || rows(most.data(200)).len() == 1_000,
@@ -274,5 +270,65 @@ story!(
         }
         let since = format!("?since={}", rows[1]["timestamp"].as_str().unwrap());
         assert_eq!(texts(&bob.history(&since).await), ["two"]);
+    }
+);
+
+story!(
+    a_client_that_asks_once_gets_its_whole_history,
+    |hub| async {
+        // public clients ask once and keep no count
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        for round in 0..15 {
+            let sends = (0..100).map(async |n| {
+                let text = format!("{round}-{n}");
+                alice.send(&bob.id, &text).await
+            });
+            for answer in futures_util::future::join_all(sends).await {
+                assert_eq!(answer.status, 202, "{answer:?}");
+            }
+        }
+        let answer = bob.get("/agent/messages").await;
+        let rows = answer.data(200);
+        let ids: Vec<u64> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["id"].as_u64().unwrap())
+            .collect();
+        assert_eq!(ids.len(), 1_500);
+        assert!(ids.is_sorted_by(|a, b| a < b));
+        assert_eq!(answer.json()["metadata"]["next"], Value::Null);
+        assert_eq!(rows, json!(bob.whole_history(1_000).await));
+        let page = bob.get("/agent/messages?limit=9999").await;
+        assert_eq!(page.data(200).as_array().unwrap().len(), 1_000);
+        assert_eq!(page.json()["metadata"]["next"], ids[999].to_string());
+        let rest = bob
+            .get(&format!("/agent/messages?limit=500&since={}", ids[999]))
+            .await;
+        assert_eq!(rest.data(200).as_array().unwrap().len(), 500);
+        assert_eq!(rest.json()["metadata"]["next"], Value::Null);
+    }
+);
+
+story!(
+    a_history_of_many_megabytes_says_where_it_goes_on,
+    |hub| async {
+        // 8 MiB at most in one answer
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let large = "😀".repeat(9_900);
+        for _ in 0..23 {
+            let sends = (0..10).map(|_| alice.send(&bob.id, &large));
+            futures_util::future::join_all(sends).await;
+        }
+        let answer = bob.get("/agent/messages").await;
+        let rows = answer.data(200).as_array().unwrap().clone();
+        assert!(answer.text.len() <= limits::HISTORY_ANSWER_BYTES + 1_000);
+        assert!(answer.text.len() > limits::HISTORY_ANSWER_BYTES - 50_000);
+        let next = answer.json()["metadata"]["next"].clone();
+        assert_eq!(next, rows.last().unwrap()["id"].to_string());
+        let rest = bob
+            .history(&format!("?since={}", next.as_str().unwrap()))
+            .await;
+        assert_eq!(rows.len() + rest.len(), 230);
     }
 );
