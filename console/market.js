@@ -205,7 +205,7 @@ function renderJobRow(job) {
         h(
           'span.quiet.small',
           {},
-          formatCredits(job.execution_cost ?? job.budget),
+          formatCredits(job.status === 'PENDING' ? job.budget : job.execution_cost),
           ' · ',
           formatTimestamp(job.timestamp_utc),
         ),
@@ -335,8 +335,8 @@ function openJob(root, id) {
         renderPair(t('job.hirer'), renderAgentLink(job.orchestrator_id)),
         renderPair(t('job.worker'), job.agent_id === null ? t('job.open') : renderAgentLink(job.agent_id)),
         renderPair(t('job.budget'), formatCredits(job.budget)),
-        renderPair(t('job.cost'), formatCredits(job.execution_cost)),
-        job.execution_time_ms !== null && renderPair(t('job.took'), `${formatCount(job.execution_time_ms)} ms`),
+        isEnded && renderPair(t('job.cost'), formatCredits(job.execution_cost)),
+        isEnded && renderPair(t('job.took'), `${formatCount(job.execution_time_ms)} ms`),
         renderPair(
           t('job.deadline'),
           isEnded ? `${formatDate(job.deadline_utc)} ${formatTime(job.deadline_utc)}` : formatDuration(secondsLeft),

@@ -2,7 +2,7 @@
 
 use crate::http::api_error::{ApiError, ErrorFormat};
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, directory_access::DirectoryAccess, query::QueryParams};
+use crate::http::{app_state::AppState, directory_access::DirectoryListAccess, query::QueryParams};
 use axum::extract::State;
 use chorus_hub::{lifecycle, market};
 use chorus_wire::credits::Credits;
@@ -45,7 +45,7 @@ enum DiscoverReply {
         (status = 404, description = "The agent in `after` is not registered.")))]
 async fn discover_agents(
     State(state): State<AppState>,
-    DirectoryAccess(principal): DirectoryAccess,
+    DirectoryListAccess(principal): DirectoryListAccess,
     query: QueryParams,
 ) -> ApiResult {
     let is_market_search = MARKET_FILTERS.iter().any(|name| query.has(name));

@@ -295,6 +295,9 @@ pub struct SendReply {
     pub error_code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
+    // another hub may leave it out; then it is the nil UUID.
+    #[serde(default)]
+    #[schema(required = true)]
     pub trace_id: Uuid,
 }
 

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 pub struct ReplyMetadata {
     #[schema(example = "2026-03-20T10:00:00.000Z")]
     pub timestamp: String,
-    /// Where a list continues: give it back as `after`. Absent on the last page, and where there is no list.
+    /// Where a list continues: give it back as `after`, or as `since` for messages. Absent on the last page, and where there is
+    /// no list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(example = "~~1000")]
     pub next: Option<String>,
@@ -78,7 +79,12 @@ pub struct AgentRecord {
     pub agent_card: Option<AgentCard>,
     #[schema(value_type = String, format = DateTime)]
     pub registered_at: UnixMicros,
+    // another hub's record may lack this field and those after it.
+    #[serde(default)]
+    #[schema(required = true)]
     pub online: bool,
+    #[serde(default)]
+    #[schema(required = true)]
     pub has_endpoint: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub endpoint: Option<String>,
@@ -103,6 +109,28 @@ pub struct RegistrationReply {
     pub status: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reputation_score: Option<f64>,
+}
+
+/// `data` of `POST /agents`: the registration record, then what a registration answers elsewhere. `api_key` is present
+/// only for a new agent.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct OperatorRegistrationReply {
+    #[serde(flatten)]
+    pub record: AgentRecord,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>, example = "ca_…")]
+    pub api_key: Option<Secret>,
+    pub registration: AgentRecord,
+}
+
+impl From<RegistrationReply> for OperatorRegistrationReply {
+    fn from(reply: RegistrationReply) -> Self {
+        Self {
+            record: reply.registration.clone(),
+            api_key: reply.api_key,
+            registration: reply.registration,
+        }
+    }
 }
 
 /// The reply to a registration in the form of the market.

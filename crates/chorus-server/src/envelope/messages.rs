@@ -1,4 +1,4 @@
-//! `POST /messages` and `GET /messages/{trace_id}`: sending a message and reading its state (TRN-13…27, TRN-52…54, R-22, R-27, R-29).
+//! `POST /messages` and `GET /messages/{trace_id}`: sending a message and reading its state (TRN-13…27, TRN-52…54, R-22, R-27, R-29, R-103).
 
 use crate::http::api_error::ApiError;
 use crate::http::reply::{self, ApiResult};
@@ -50,15 +50,18 @@ impl FromRequestParts<AppState> for SendHeaders {
                 false => RepeatedSend::FirstOutcome,
             },
             idempotency_key,
-            accepts_stream: negotiate::is_media_named(&parts.headers, EVENT_STREAM),
+            // `"stream": true` is enough, unless the client names JSON and no stream.
+            accepts_stream: negotiate::is_media_named(&parts.headers, EVENT_STREAM)
+                || !negotiate::is_media_named(&parts.headers, "application/json"),
         })
     }
 }
 
 /// Send a message
 ///
-/// Delivers an envelope to its receiver: by an open stream, to its endpoint, or later when it comes. With `stream: true` and
-/// `Accept: text/event-stream` the reply is a stream of server-sent events in place of the JSON; `x-event-types` describes them.
+/// Delivers an envelope to its receiver: by an open stream, to its endpoint, or later when it comes. With `stream: true` the
+/// reply is a stream of server-sent events in place of the JSON, unless `Accept` names JSON and not `text/event-stream`;
+/// `x-event-types` describes them.
 #[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody, security(("agent_key" = ["send"]), ("operator_key" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe"),
         ("X-Chorus-Retry" = Option<String>, Header, example = "failed", description = "`failed`: if the message of this Idempotency-Key could not be delivered to its receiver's endpoint, it is posted there again. It stays one message")),

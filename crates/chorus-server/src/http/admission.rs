@@ -4,6 +4,7 @@ use super::app_state::AppState;
 use super::auth::{self, AuthResult};
 use super::rate_limit::{CallerId, RateLimiter, RemainingBudget};
 use axum::extract::ConnectInfo;
+use chorus_hub::Principal;
 use chorus_wire::Error;
 use http::{Extensions, HeaderMap, request::Parts};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -112,7 +113,12 @@ pub async fn admit_request(
         }
     };
     let mut remaining = rate_limiter.spend_request(caller).await;
-    if let (Ok(_), Ok(principal)) = (&remaining, &auth.outcome)
+    let principal = match &auth.outcome {
+        Ok(principal) => Some(principal),
+        // A registration with a dead key is one without a key, and takes from the same budget.
+        Err(_) => is_registration.then_some(&Principal::Anonymous),
+    };
+    if let (Ok(_), Some(principal)) = (&remaining, principal)
         && let Err(refusal) = rate_limiter
             .spend_address(principal, peer, is_registration)
             .await

@@ -169,6 +169,31 @@ pub async fn authenticate_rotation(
     }
 }
 
+/// On a route that needs no key, a key that is not valid any more counts as none. A malformed credential is refused.
+pub fn ignore_dead_key(
+    outcome: Result<Principal, Error>,
+    headers: &HeaderMap,
+) -> Result<Principal, Error> {
+    match outcome {
+        Err(error) if error.code == ErrorCode::Unauthorized && parse_bearer(headers)?.is_some() => {
+            Ok(Principal::Anonymous)
+        }
+        outcome => outcome,
+    }
+}
+
+/// The principal of a request that any client may make. A dead key counts as none.
+pub struct OptionalKey(pub Principal);
+
+impl FromRequestParts<AppState> for OptionalKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let auth = AuthResult::from_request_parts(parts, state).await?;
+        Ok(Self(ignore_dead_key(auth.outcome, &parts.headers)?))
+    }
+}
+
 /// The principal of a request, which may be anonymous; an invalid credential is refused.
 pub struct MaybeAuth(pub Principal);
 

@@ -30,14 +30,12 @@ fn metrics_recorder() -> &'static PrometheusHandle {
         let handle = builder()
             .install_recorder()
             .unwrap_or_else(|_| builder().build_recorder().handle());
-        metrics::describe_counter!(
-            REQUESTS_TOTAL,
-            "Requests answered, by route, method and status"
-        );
-        metrics::describe_counter!(
-            "chorus_tool_calls_total",
-            "Calls of tools, by tool and whether they were refused"
-        );
+        for (name, help) in COUNTER_HELP {
+            metrics::describe_counter!(name, help);
+        }
+        for (name, help) in GAUGE_HELP {
+            metrics::describe_gauge!(name, help);
+        }
         metrics::describe_histogram!(
             REQUEST_SECONDS,
             metrics::Unit::Seconds,
@@ -46,6 +44,45 @@ fn metrics_recorder() -> &'static PrometheusHandle {
         handle
     })
 }
+
+/// The help texts of counters: scrapers show them, and `promtool check metrics` asks for them.
+const COUNTER_HELP: [(&str, &str); 8] = [
+    (
+        REQUESTS_TOTAL,
+        "Requests answered, by route, method and status",
+    ),
+    (
+        "chorus_tool_calls_total",
+        "Calls of tools, by tool and whether they were refused",
+    ),
+    ("chorus_frames_total", "Frames accepted"),
+    ("chorus_frames_rejected_total", "Frames refused, by code"),
+    (
+        "chorus_streams_cut_total",
+        "Streams whose reader disconnected or stalled, by reason",
+    ),
+    (
+        "chorus_clock_leaps_total",
+        "Leaps of the machine's clock that the hub noticed",
+    ),
+    (
+        "chorus_bus_messages_refused_total",
+        "Messages of the bus that were refused, by reason",
+    ),
+    (
+        "chorus_log_lines_dropped_total",
+        "Log lines that were dropped because too many were written",
+    ),
+];
+
+const GAUGE_HELP: [(&str, &str); 3] = [
+    ("chorus_frame_streams", "Open frame streams"),
+    ("chorus_bus_up", "1 while the bus is connected"),
+    (
+        "chorus_hubs_known",
+        "Other hubs of the cluster that are known",
+    ),
+];
 
 /// All metrics in Prometheus text form.
 pub fn render_metrics() -> String {

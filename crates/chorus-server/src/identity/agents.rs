@@ -1,9 +1,10 @@
 //! `/agents`: the records of registered agents, and unregistering (TRN-32…35, R-31, R-32).
 
+use crate::http::directory_access::{DirectoryAccess, DirectoryListAccess};
 use crate::http::path_params::PathParam;
 use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, auth::MaybeAuth, directory_access::DirectoryAccess};
+use crate::http::{app_state::AppState, auth::MaybeAuth};
 use axum::extract::State;
 use chorus_hub::{lifecycle, lifecycle::DirectoryPage};
 use chorus_wire::reply::{AgentDeleted, AgentRecord, SuccessReply};
@@ -35,7 +36,7 @@ pub fn parse_page(query: &QueryParams) -> Result<DirectoryPage> {
         (status = 404, description = "The agent in `after` is not registered.")))]
 async fn list_agents(
     State(state): State<AppState>,
-    DirectoryAccess(principal): DirectoryAccess,
+    DirectoryListAccess(principal): DirectoryListAccess,
     query: QueryParams,
 ) -> ApiResult {
     let page = lifecycle::list_agent_records(&principal, &state.hub, parse_page(&query)?).await?;

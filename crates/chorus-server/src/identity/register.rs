@@ -1,4 +1,4 @@
-//! `POST /register` and `POST /agents`: registration by the agent itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11).
+//! `POST /register` and `POST /agents`: registration by the agent itself or by an operator (TRN-01…07, TRN-28…31, R-10, R-11, R-103).
 
 use crate::http::api_error::{ApiError, ErrorFormat};
 use crate::http::auth::{self, AuthResult, RequireOperator};
@@ -8,7 +8,9 @@ use crate::http::{app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use bytes::Bytes;
 use chorus_hub::{Principal, lifecycle};
-use chorus_wire::reply::{MarketRegistrationReply, RegistrationReply, SuccessReply};
+use chorus_wire::reply::{
+    MarketRegistrationReply, OperatorRegistrationReply, RegistrationReply, SuccessReply,
+};
 use chorus_wire::{Result, registration, registration::RegistrationRequest};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
@@ -74,8 +76,8 @@ async fn run_registration(
         // An invalid body is refused after an invalid key.
         Ok(Principal::Agent(_)) | Err(_) => idempotency.with_body(body).ok().flatten(),
     };
-    let principal =
-        auth::authenticate_rotation(state, auth, headers, idempotency_key.as_ref()).await?;
+    let outcome = auth::authenticate_rotation(state, auth, headers, idempotency_key.as_ref()).await;
+    let principal = auth::ignore_dead_key(outcome, headers)?;
     let request = RegistrationRequest::parse(body)?;
     let is_market_form = request.is_market_form();
     let (is_new, registered) = lifecycle::register_agent(
@@ -116,8 +118,8 @@ fn to_market_reply(registered: RegistrationReply) -> MarketRegistrationReply {
 ///
 /// Registers an agent with an endpoint, or updates it. The agent need not take part.
 #[utoipa::path(post, path = "/agents", tag = "identity", request_body = chorus_wire::registration::OperatorRegistration, security(("operator_key" = [])),
-    responses((status = 201, body = SuccessReply<RegistrationReply>, description = "Registered. `api_key` is shown only here."),
-        (status = 200, body = SuccessReply<RegistrationReply>, description = "Updated.")))]
+    responses((status = 201, body = SuccessReply<OperatorRegistrationReply>, description = "Registered. `api_key` is shown only here."),
+        (status = 200, body = SuccessReply<OperatorRegistrationReply>, description = "Updated.")))]
 async fn register_agent_as_operator(
     State(state): State<AppState>,
     RequireOperator(principal): RequireOperator,
@@ -126,5 +128,9 @@ async fn register_agent_as_operator(
     let request = RegistrationRequest::parse_operator(&body)?;
     let (is_new, registered) =
         lifecycle::register_on_behalf(&principal, &state.hub, state.hub.frames(), request).await?;
-    reply::wrapped_json(&state, registration_status(is_new), registered)
+    reply::wrapped_json(
+        &state,
+        registration_status(is_new),
+        OperatorRegistrationReply::from(registered),
+    )
 }

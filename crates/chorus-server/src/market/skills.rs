@@ -1,7 +1,7 @@
 //! `/skills`: the skills on offer, and offering or withdrawing one (lesson 14).
 
 use crate::http::auth::RequireKey;
-use crate::http::directory_access::DirectoryAccess;
+use crate::http::directory_access::DirectoryListAccess;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
     app_state::AppState, body::JsonBytes, path_params::PathParam, query::QueryParams,
@@ -30,7 +30,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     responses((status = 200, body = SkillCatalogue, description = "The skills, at most 256 KiB of them. When there are more, a `Link` header with `rel=\"next\"` leads to them.")))]
 async fn list_skills(
     State(state): State<AppState>,
-    DirectoryAccess(principal): DirectoryAccess,
+    DirectoryListAccess(principal): DirectoryListAccess,
     query: QueryParams,
 ) -> ApiResult {
     let limit = query.page_limit(limits::DIRECTORY_PAGE)?;

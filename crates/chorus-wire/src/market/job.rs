@@ -2,8 +2,8 @@
 
 use crate::contract::{
     self, CheckContext, CheckedValue, ContractFault, CustomCheck, FieldCheck, HTTP_URL, JsonNode,
-    JsonObject, LengthUnit, OPAQUE_ID, ObjectRule, RefusedCharacters, SchemaRefs, UTC_INSTANT,
-    characters, impl_from_text_node, integer_between,
+    JsonObject, LengthUnit, OPAQUE_ID, ObjectRule, RefusedCharacters, SchemaRefs, TextGrammar,
+    UTC_INSTANT, characters, impl_from_text_node, integer_between, is_http_url,
 };
 use crate::credits::{CURRENCY, Credits};
 use crate::string_enum::string_enum;
@@ -43,8 +43,8 @@ wire_object! {
         optional input_data: Value = FieldCheck::Custom(&JOB_DATA);
         /// The most that the job may cost, in credits; it is held until the job ends. 0 for a skill that is free.
         required budget: Credits = FieldCheck::Credits { zero: true };
-        /// Where the hub posts the result.
-        nullable callback_url: String = FieldCheck::Grammar(&HTTP_URL);
+        /// Where the hub posts the result; empty for nowhere.
+        nullable callback_url: String = FieldCheck::Grammar(&RESULT_URL);
         /// How long the worker has, in milliseconds.
         nullable deadline_ms: u64 = integer_between(
             limits::JOB_DEADLINE_MIN.as_millis() as u64,
@@ -84,6 +84,14 @@ const BOARD_RULE: ObjectRule = ObjectRule {
         schema["then"] = json!({"properties": {"agent_id": {"type": "null"}}});
         schema["else"] = json!({"properties": {"approve_within_ms": {"type": "null"}}});
     },
+};
+
+/// Clients whose field has no value send an empty text (R-103).
+const RESULT_URL: TextGrammar = TextGrammar {
+    accepts: |text| text.is_empty() || is_http_url(text),
+    requirement: "an absolute http or https URL, or empty",
+    pattern: r"^(?:[Hh][Tt][Tt][Pp][Ss]?://[^\s\u0000-\u0020\u007f-\u009f\\@/?#]+(?:[/?#][^\s\u0000-\u0020\u007f-\u009f]*)?)?$",
+    ..HTTP_URL
 };
 
 /// The checked body of `POST /jobs`.
@@ -142,7 +150,7 @@ impl JobRequest {
             skill_name: fields.skill_name,
             input_data: fields.input_data.unwrap_or_else(|| json!({})),
             budget: fields.budget,
-            callback_url: fields.callback_url,
+            callback_url: fields.callback_url.filter(|url| !url.is_empty()),
             deadline: deadline.unwrap_or(limits::JOB_DEADLINE_DEFAULT),
             board: fields.board.unwrap_or(false).then(|| BoardTerms {
                 approve_within: fields.approve_within_ms.map(Duration::from_millis),

@@ -129,8 +129,9 @@ pub(super) fn describe_job(job: &JobRecord, with_input: bool) -> wire::Job {
             .as_deref()
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or(Value::Null),
-        execution_cost: end.paid,
-        execution_time_ms: end.took_ms.map(|ms| ms as u64),
+        // Numbers also before the end, as the document prints them (JOB-19).
+        execution_cost: Some(end.paid.unwrap_or_default()),
+        execution_time_ms: Some(end.took_ms.map_or(0, |ms| ms as u64)),
         error_message: end.error,
         timestamp_utc: if job.end.is_some() {
             end.at

@@ -1,6 +1,6 @@
 //! Idempotency keys: a repeated request has one effect and gets the first answer.
 
-use crate::support::actors::{Reply, Stream, Webhook};
+use crate::support::actors::{Answer, Reply, Stream, Webhook};
 use serde_json::json;
 use std::time::Duration;
 
@@ -172,7 +172,12 @@ story!(
         webhook.next_request().await;
         let repeat = tokio::spawn({
             let (alice, body) = (alice.clone(), body.clone());
-            async move { alice.send_once("k", &body).await }
+            // without it the repeat would be a stream too
+            let request = alice
+                .request("POST", "/messages")
+                .header("accept", "application/json")
+                .header("idempotency-key", "k");
+            async move { Answer::of(request.json(&body)).await }
         });
         let began = std::time::Instant::now();
         while began.elapsed() < 3 * PAUSE {

@@ -143,10 +143,34 @@ story!(
     }
 );
 
+story!(stream_true_is_enough, |hub| async {
+    // R-103, TRN-52: public clients send no `Accept`
+    let webhook = Webhook::replying(Reply::ok()).await;
+    let (alice, bob) = (
+        hub.agent("alice").await,
+        hub.agent_with_webhook("bob", &webhook.url()).await,
+    );
+    let mut body = alice.message(&bob.id, "hello");
+    body["stream"] = json!(true);
+    for accept in [
+        None,
+        Some("*/*"),
+        Some("application/json, text/event-stream"),
+    ] {
+        let mut request = alice.request("POST", "/messages").json(&body);
+        if let Some(accept) = accept {
+            request = request.header("accept", accept);
+        }
+        let events = Stream::open(request).await.ended().await;
+        assert_eq!(names(&events), ["done"], "{accept:?}");
+        assert_eq!(events[0].data["delivery"], "delivered");
+    }
+});
+
 story!(
-    without_accept_a_streamed_send_answers_in_json,
+    a_streamed_send_that_accepts_json_only_answers_in_json,
     |hub| async {
-        // R-29
+        // R-29, R-103
         let webhook = Webhook::replying(Reply::ok()).await;
         let (alice, bob) = (
             hub.agent("alice").await,
@@ -156,10 +180,11 @@ story!(
         for (to, status, delivery) in [(&bob.id, 200, "delivered"), (&carol.id, 202, "queued")] {
             let mut body = alice.message(to, "hello");
             body["stream"] = json!(true);
-            assert_eq!(
-                alice.post("/messages", &body).await.data(status)["delivery"],
-                delivery
-            );
+            let request = alice
+                .request("POST", "/messages")
+                .header("accept", "application/json");
+            let answer = Answer::of(request.json(&body)).await;
+            assert_eq!(answer.data(status)["delivery"], delivery);
         }
     }
 );

@@ -328,7 +328,12 @@ story!(
             let third = key_of(rotate("once").await);
             assert!(lost != second && second != third);
             // For everything else the old key is dead, and so is every key that was replaced.
-            rotate("another").await.refused(401, "ERR_UNAUTHORIZED");
+            // at `/register` a dead key is no key, and the name is taken.
+            let (status, code) = match number {
+                0 => (409, "ERR_AGENT_ID_TAKEN"),
+                _ => (401, "ERR_UNAUTHORIZED"),
+            };
+            rotate("another").await.refused(status, code);
             alice
                 .get("/agent/messages")
                 .await
@@ -347,7 +352,7 @@ story!(
                 .get("/agent/messages")
                 .await
                 .data(200);
-            rotate("once").await.refused(401, "ERR_UNAUTHORIZED");
+            rotate("once").await.refused(status, code);
             alice
                 .with_key(&newest)
                 .get("/agent/messages")

@@ -111,7 +111,8 @@ story!(a_replaced_key_is_dead_everywhere_at_once, |hub| async {
             &crate::support::actors::registration(&alice.id),
         )
         .await
-        .refused(401, "ERR_UNAUTHORIZED");
+        // it is as no key there
+        .refused(409, "ERR_AGENT_ID_TAKEN");
 });
 
 story!(a_key_outlives_a_restart, |hub| async {

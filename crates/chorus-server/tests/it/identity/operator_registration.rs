@@ -8,8 +8,13 @@ story!(an_operator_registers_and_updates_as_printed, |hub| async {
     // TRN-28, TRN-30, TRN-31
     let request = example("transport-profile/6.3-register.http");
     let first = hub.operator().post("/agents", &request).await.data(201);
-    let record = |data: &serde_json::Value| data.get("registration").unwrap_or(data).clone();
-    assert_eq!(record(&first)["agent_id"], "alice@chorus.example");
+    // the record is `data` itself, and the keys of other registrations come after it
+    let record = |data: &serde_json::Value| data["registration"].clone();
+    for (key, value) in record(&first).as_object().unwrap() {
+        assert_eq!(&first[key], value, "{key}");
+    }
+    assert_eq!(first["agent_id"], "alice@chorus.example");
+    assert_eq!(first["endpoint"], request["endpoint"]);
     let alice = Agent::new(
         &hub.anonymous(),
         "alice@chorus.example",
@@ -22,6 +27,7 @@ story!(an_operator_registers_and_updates_as_printed, |hub| async {
         record(&second)["registered_at"],
         record(&first)["registered_at"]
     );
+    assert_eq!(second["endpoint"], update["endpoint"]);
     assert!(
         second.get("api_key").is_none_or(serde_json::Value::is_null),
         "an update shows no key"

@@ -1,6 +1,6 @@
 //! Registration: the two request formats, their answers and their refusals.
 
-use crate::support::actors::{Agent, registration};
+use crate::support::actors::{Agent, Answer, registration};
 use crate::support::examples::example;
 use serde_json::json;
 
@@ -354,3 +354,44 @@ story!(
             .data(200);
     }
 );
+
+story!(a_dead_key_registers_as_no_key_does, |hub| async {
+    // `/register` needs no key, so a key that has ended stands in no way
+    let alice = hub.agent("alice").await;
+    let update = registration(&alice.id);
+    alice.post("/register", &update).await.data(200);
+    let unknown = format!("ca_{}", "0".repeat(32));
+    for dead in [&alice.key, &unknown] {
+        let caller = alice.with_key(dead);
+        caller
+            .post("/register", &update)
+            .await
+            .refused(409, "ERR_AGENT_ID_TAKEN");
+        let name = format!("new-{}@chorus", &dead[3..9]);
+        let data = caller
+            .post("/register", &registration(&name))
+            .await
+            .data(201);
+        assert!(data["api_key"].is_string());
+    }
+    // TRN-24: a credential that is none at all is refused
+    let garbled = hub.anonymous().request("POST", "/register");
+    let garbled = garbled.header("authorization", "Basic abc").json(&update);
+    Answer::of(garbled).await.refused(401, "ERR_UNAUTHORIZED");
+});
+
+story!(a_dead_key_reads_public_lists_as_no_key_does, |hub| async {
+    // the record of one agent refuses it, so that an agent can find out that its key has ended
+    let alice = hub.agent("alice").await;
+    alice
+        .post("/register", &registration(&alice.id))
+        .await
+        .data(200);
+    for path in ["/agents", "/discover", "/discover?skill=x", "/skills"] {
+        assert_eq!(alice.get(path).await.status, 200, "{path}");
+    }
+    alice
+        .get("/agents/alice")
+        .await
+        .refused(401, "ERR_UNAUTHORIZED");
+});

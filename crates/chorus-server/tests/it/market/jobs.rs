@@ -331,3 +331,25 @@ story!(
         assert_eq!(given["job_id"].as_str().unwrap().len(), 36);
     }
 );
+
+story!(
+    a_job_without_end_has_numbers_and_no_callback_if_empty,
+    |hub| async {
+        // JOB-19, R-103: public clients read numbers in every result, and send an empty callback for none
+        let (boss, worker) = (
+            register_requester(&hub).await,
+            register_worker(&hub, "worker-1").await,
+        );
+        let mut request = job_request("job-1");
+        request["callback_url"] = json!("");
+        let pending = request_job(&boss, &request).await;
+        assert_eq!(pending["execution_cost"], json!(0.0));
+        assert_eq!(pending["execution_time_ms"], json!(0));
+        let result = success_result(0.10);
+        let answer = worker.post("/jobs/job-1/result", &result).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        request["job_id"] = json!("job-2");
+        request["callback_url"] = json!("nowhere");
+        assert_market_refused(&boss.post("/jobs", &request).await, 400, "ERR_VALIDATION");
+    }
+);

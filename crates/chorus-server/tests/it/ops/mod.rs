@@ -2,6 +2,7 @@
 
 mod activity;
 mod backup;
+mod metrics;
 mod operator_acts;
 mod retention;
 mod shutdown;
