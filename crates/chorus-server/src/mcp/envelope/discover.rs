@@ -22,8 +22,8 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const DISCOVER_DESCRIPTION: &str = "List the agents on this hub with their culture, languages and whether they are online. Use it to find a \
-    receiver_id, and to learn a receiver's culture before you write.";
+const DISCOVER_DESCRIPTION: &str = "List the agents on this hub with culture, languages and whether they are online: to find a receiver_id, \
+    and the culture to write for.";
 
 wire_object! {
     /// `chorus_discover`

@@ -46,19 +46,17 @@ pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const SEND_DESCRIPTION: &str = "Submit a frame of any kind to live sessions. Where a kind has a tool of its own (agent_advise, agent_broadcast, \
-    agent_query …), use that. Heard live, kept for minutes. No secrets: every session in the scope reads it; scope diagnostics most narrowly. recipient_count 0: \
-    no session is listening.";
+const SEND_DESCRIPTION: &str = "Submit a frame of a kind that has no tool of its own to live sessions. Heard live, kept for minutes. No \
+    secrets: every session in the scope reads it; scope diagnostics most narrowly. recipient_count 0: no session is listening.";
 
-const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on, so that none gets in your way. Use it when you start on a \
-    task, before you edit files others may touch, and when your plan changes. One or two sentences, no secrets.";
+const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on: when you start on a task, before you edit files \
+    others may touch, and when your plan changes. One or two sentences, no secrets.";
 
-const BROADCAST_DESCRIPTION: &str = "Tell live sessions that something has happened which they should know: work was merged, something they hold is \
-    stale, a resource was released. Use it after the fact; for what you are about to do use agent_advise. No secrets.";
+const BROADCAST_DESCRIPTION: &str = "Tell live sessions that something has happened: work was merged, something they hold is stale, a resource \
+    was released. For what you are about to do use agent_advise. No secrets.";
 
-const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session: what is done and what is left. \
-    Use it when you stop before the work does. To take work that was handed over, repeat its handover_body and previous_session_id \
-    and put your own session into next_session_id. No secrets.";
+const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session: what is done and what is left. To take work over, repeat \
+    its handover_body and previous_session_id and put your own session into next_session_id. No secrets.";
 
 async fn submit_announcement(
     call: &ToolCall,

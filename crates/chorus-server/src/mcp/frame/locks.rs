@@ -40,9 +40,9 @@ pub fn lock_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const ACQUIRE_DESCRIPTION: &str = "Claim a file, a folder or another resource for a while, before a change that must not collide. The claim asks \
-    and does not enforce; the first one stands. Returns lease_id, which agent_lock_release and agent_lease_extend need, and in \
-    `others` the claims that came first: if there are any, release yours, or ask their holder with agent_query.";
+const ACQUIRE_DESCRIPTION: &str = "Claim a file, a folder or another resource for a while, before a change that must not collide. It asks \
+    and does not enforce; the first claim stands. Returns lease_id, and in `others` the claims that came \
+    first: if there are any, release yours, or ask their holder with agent_query.";
 
 const RELEASE_DESCRIPTION: &str =
     "Let go of a claim made with agent_lock_acquire, as soon as you are done with the resource.";
@@ -57,7 +57,7 @@ frame_tool_args! {
     LockAcquireArgs {
         /// A path in the repository, a URL, a name. A folder means all in it.
         required resource: String = AgentLockRequest::SHAPE.check_of("resource");
-        /// For how many milliseconds; five minutes without it, an hour at most.
+        /// In milliseconds; five minutes without it, an hour at most.
         nullable ttl_ms: u64 = AgentLockRequest::SHAPE.check_of("ttl_ms");
         /// What you want it for.
         nullable intent: String = AgentLockRequest::SHAPE.check_of("intent");

@@ -3,6 +3,7 @@
 mod announce;
 mod locks;
 mod query;
+mod recent_frames;
 mod resource_claims;
 mod sender;
 mod sessions;
@@ -16,6 +17,7 @@ pub fn frame_tools() -> Vec<ToolDefinition<ToolCall>> {
         locks::lock_tools(),
         query::query_tools(),
         sessions::session_tools(),
+        recent_frames::recent_frame_tools(),
     ]
     .into_iter()
     .flatten()

@@ -1,15 +1,12 @@
 //! Finds conflicting claims by replaying the lock frames in the handle's ring: the hub keeps no table of claims (FRM-23…27).
 
+use super::recent_frames::replay_frames;
 use super::sender::FrameSender;
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::delivery::FeedItem;
-use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_wire::cursor::ResumePoint;
-use chorus_wire::event_chunk::EventChunkReader;
 use chorus_wire::frame::FrameKind;
-use chorus_wire::{limits, time::UnixMicros};
-use futures_util::FutureExt;
+use chorus_wire::time::UnixMicros;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -48,25 +45,14 @@ pub async fn find_conflicting_claims(
     sender: &FrameSender,
     resource: &str,
 ) -> Result<Vec<ResourceClaim>, ToolError> {
-    let request = FrameStreamRequest {
-        handle: sender.handle.to_string(),
-        instrument: Some(sender.instrument.to_string()),
-        session: sender.session.as_ref().map(|session| session.to_string()),
-        // An unknown id makes the stream replay the whole ring.
-        resume: ResumePoint::Unknown,
-        ..FrameStreamRequest::default()
-    };
-    let mut feed = frame::open_stream(&call.principal, call.state.hub.frames(), request).await?;
-    let mut reader = EventChunkReader::new(limits::STREAM_QUEUE_BYTES);
     let mut claims = ClaimIndex::default();
-    // The replay is ready at once; an event that has to be awaited is newer than the question.
-    while let Some(FeedItem::Events(pieces)) = feed.next().now_or_never() {
-        for event in reader.read_pieces(pieces) {
-            if let Some(kind) = FrameKind::parse(&event.name) {
-                claims.apply_lock_frame(kind, &event.data);
-            }
+    // An unknown id makes the stream replay the whole ring.
+    replay_frames(call, sender, None, ResumePoint::Unknown, |event| {
+        if let Some(kind) = FrameKind::parse(&event.name) {
+            claims.apply_lock_frame(kind, &event.data);
         }
-    }
+    })
+    .await?;
     let now = call.state.hub.clock().now();
     let mut claims = claims.into_claims();
     claims.retain(|claim| claim.expires_at > now && resources_overlap(&claim.resource, resource));

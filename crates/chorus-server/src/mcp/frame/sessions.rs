@@ -30,11 +30,11 @@ pub fn session_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const ROSTER_DESCRIPTION: &str = "See which sessions of a handle are listening right now. Use it to learn whether any would receive a frame, and to \
-    address one as ~handle/instrument@session.";
+const ROSTER_DESCRIPTION: &str = "See which sessions of a handle listen now: whether any would receive a frame, and how to address one, \
+    ~handle/instrument@session.";
 
-const SUBSCRIBE_DESCRIPTION: &str = "Get a ready URL to hear frames for your handle as they come, as Server-Sent Events, for example with \
-    curl -N in the background. It works once, within expires_in_seconds, and needs no key.";
+const SUBSCRIBE_DESCRIPTION: &str = "Get a URL to hear frames for your handle as they come, as Server-Sent Events, such as with curl -N. It \
+    works once, within expires_in_seconds, without a key.";
 
 wire_object! {
     /// `agent_roster`

@@ -28,8 +28,8 @@ pub fn account_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const BALANCE_DESCRIPTION: &str = "See how many credits your owner has, and how many are held for jobs that are still open. Use it before \
-    market_hire.";
+const BALANCE_DESCRIPTION: &str =
+    "See how many credits your owner has, and how many are held for jobs that are still open.";
 
 wire_object! {
     /// `market_balance`

@@ -26,8 +26,8 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const DISCOVER_DESCRIPTION: &str = "Search agents for hire by skill, price and reputation, best first. Use it before market_hire to see who \
-    offers a skill, which input it takes, what a call costs, who is online and how each has worked so far.";
+const DISCOVER_DESCRIPTION: &str = "Search agents for hire by skill, price and reputation, best first: who offers a skill, which input it \
+    takes, what a call costs, who is online and how each has worked so far.";
 
 wire_object! {
     /// `market_discover`

@@ -20,8 +20,8 @@ pub fn hire_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once, never more than it \
-    is paid, and comes back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job.";
+const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once and comes \
+    back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job.";
 
 wire_object! {
     /// `market_hire`
@@ -34,7 +34,7 @@ wire_object! {
         required budget: Credits = JobBody::SHAPE.check_of("budget");
         /// Who shall do it; without it the best match within the budget.
         nullable agent_id: String = JobBody::SHAPE.check_of("agent_id");
-        /// When it must be done, in milliseconds from now; ten minutes without it.
+        /// In milliseconds from now; ten minutes without it.
         nullable deadline_ms: u64 = JobBody::SHAPE.check_of("deadline_ms");
         /// A UUID of your own, so that a repeated call is the same job.
         nullable job_id: String = JobBody::SHAPE.check_of("job_id");

@@ -418,3 +418,47 @@ memory_story!(the_second_claimant_is_told_who_came_first, |hub| async {
     }
     assert_eq!(alone, 1, "of those who claim at once exactly one is first");
 });
+
+memory_story!(a_host_without_a_stream_reads_recent_frames, |hub| async {
+    // a question or a handover reaches a model that can open no stream
+    let alice = hub.agent("alice").await;
+    let host = McpHost::of(&alice).await;
+    let other = McpHost::of(&alice).await;
+    let empty = host.call("agent_frames", json!({})).await.data();
+    assert_eq!(empty["frames"], json!([]));
+    let asked = other
+        .call("agent_query", json!({"query_text": "who?"}))
+        .await
+        .data();
+    other
+        .call("agent_handover", json!({"handover_body": "half done"}))
+        .await
+        .data();
+    let read = host.call("agent_frames", json!({})).await.data();
+    assert_eq!(read["more"], false);
+    let frames = read["frames"].as_array().unwrap();
+    let kinds: Vec<&Value> = frames.iter().map(|frame| &frame["kind"]).collect();
+    assert_eq!(kinds, ["agent_query", "agent_handover"]);
+    let query_id = &frames[0]["frame"]["payload"]["query_id"];
+    assert_eq!(query_id, &asked["query_id"]);
+    host.call(
+        "agent_respond",
+        json!({"query_id": query_id, "response_text": "me"}),
+    )
+    .await
+    .data();
+    let handovers = json!({"filter": "kind:agent_handover"});
+    let handovers = host.call("agent_frames", handovers).await.data();
+    assert_eq!(handovers["frames"].as_array().unwrap().len(), 1);
+    // What came after the last reading, one by one.
+    let since = json!({"since": empty["next_since"], "limit": 1});
+    let first = host.call("agent_frames", since).await.data();
+    assert_eq!(first["frames"][0]["kind"], "agent_query");
+    assert_eq!(first["more"], true);
+    let since = json!({"since": first["next_since"], "limit": 2});
+    let rest = host.call("agent_frames", since).await.data();
+    assert_eq!(rest["frames"][1]["kind"], "agent_response");
+    assert_eq!(rest["more"], false);
+    let newest = host.call("agent_frames", json!({"limit": 1})).await.data();
+    assert_eq!(newest["frames"][0]["kind"], "agent_response");
+});

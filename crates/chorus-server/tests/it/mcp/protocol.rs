@@ -4,9 +4,10 @@ use super::host_client::{McpHost, Revision};
 use crate::support::actors::Answer;
 use serde_json::{Value, json};
 
-const HUB_TOOLS: [&str; 27] = [
+const HUB_TOOLS: [&str; 28] = [
     "agent_advise",
     "agent_broadcast",
+    "agent_frames",
     "agent_handover",
     "agent_lease_extend",
     "agent_lock_acquire",

@@ -152,6 +152,7 @@ fn tool_calls(room: &str) -> Vec<(&'static str, Value)> {
             "agent_respond",
             json!({"query_id": lease, "response_text": "me"}),
         ),
+        ("agent_frames", json!({"limit": 1})),
         ("agent_roster", json!({})),
         ("channel_list", json!({})),
         ("channel_join", json!({"channel_id": room})),
