@@ -1,7 +1,7 @@
 //! Sends envelopes and reads their status and history (SKL-11, TRN-46…48).
 
 use crate::http::{ApiCall, encode_segment, new_idempotency_key};
-use crate::{HubClient, Result, limits};
+use crate::{Error, HubClient, Result, limits};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::message::{HistoryRow, MessageStatus, ReceiverReply, SendReply};
 use chorus_wire::time::UnixMicros;
@@ -55,6 +55,24 @@ impl HubClient {
 
     /// One page of the messages that this agent sent and received, oldest first, after `since`.
     pub async fn fetch_history(&self, since: Option<&str>) -> Result<Vec<HistoryRow>> {
+        self.fetch_history_page(since).await.map(|(rows, _)| rows)
+    }
+
+    /// All messages after `since`, page by page.
+    pub fn read_history(&self, since: Option<String>) -> HistoryReader {
+        HistoryReader {
+            client: self.clone(),
+            since,
+            last_id: None,
+            is_finished: false,
+        }
+    }
+
+    /// A page, and the `since` of the next one if the hub says that there is one.
+    async fn fetch_history_page(
+        &self,
+        since: Option<&str>,
+    ) -> Result<(Vec<HistoryRow>, Option<String>)> {
         let since = since
             .map(|since| format!("&since={}", encode_segment(since)))
             .unwrap_or_default();
@@ -63,10 +81,7 @@ impl HubClient {
             self.fetch_paths().await?.history,
             limits::PAGE_SIZE
         );
-        self.send_with_retry(ApiCall::get(path))
-            .await?
-            .into_data()
-            .map(|(rows, _)| rows)
+        self.send_with_retry(ApiCall::get(path)).await?.into_page()
     }
 
     /// The delivery state of a message; only its sender and its receiver may read it.
@@ -104,6 +119,47 @@ impl HubClient {
             .await
             .map(|_| ())
     }
+}
+
+/// Reads history to its end. A hub that does not understand a cursor repeats rows, which ends the reading.
+pub struct HistoryReader {
+    client: HubClient,
+    since: Option<String>,
+    last_id: Option<u64>,
+    is_finished: bool,
+}
+
+impl HistoryReader {
+    /// The next rows; `None` at the end.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<HistoryRow>>> {
+        if self.is_finished {
+            return Ok(None);
+        }
+        let page = self.client.fetch_history_page(self.since.as_deref()).await;
+        let (mut rows, next) = match page {
+            // A hub whose `since` is an instant only.
+            Err(error) if self.last_id.is_some() && is_bad_request(&error) => {
+                self.is_finished = true;
+                return Ok(None);
+            }
+            page => page?,
+        };
+        let is_full = rows.len() >= limits::PAGE_SIZE;
+        rows.retain(|row| self.last_id.is_none_or(|last_id| row.id > last_id));
+        let newest_id = rows.iter().map(|row| row.id).max();
+        // A hub that says nothing about a next page has one if this page is full.
+        let next = next.or(newest_id.filter(|_| is_full).map(|id| id.to_string()));
+        self.is_finished = next.is_none() || newest_id.is_none();
+        self.since = next;
+        self.last_id = newest_id.or(self.last_id);
+        Ok(Some(rows).filter(|rows| !rows.is_empty()))
+    }
+}
+
+fn is_bad_request(error: &Error) -> bool {
+    error
+        .error_response()
+        .is_some_and(|refusal| refusal.status == 400)
 }
 
 /// Whether another try may succeed (TRN-46, TRN-47).

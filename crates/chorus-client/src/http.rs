@@ -368,6 +368,23 @@ impl HttpAnswer {
         serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))
     }
 
+    /// A bare body, or the `data` of a wrapped one: public hubs wrap what document 002 prints bare.
+    pub fn into_bare_or_data<T: DeserializeOwned>(self) -> Result<T> {
+        let accepted = self.require_success()?;
+        if let Ok(wrapped) = serde_json::from_slice::<DataBody<T>>(&accepted.body) {
+            return Ok(wrapped.data);
+        }
+        serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))
+    }
+
+    /// The answer's `data`, and the cursor of the next page.
+    pub fn into_page<T: DeserializeOwned>(self) -> Result<(T, Option<String>)> {
+        let accepted = self.require_success()?;
+        let wrapped: DataBody<T> =
+            serde_json::from_slice(&accepted.body).map_err(|e| Error::Answer(e.to_string()))?;
+        Ok((wrapped.data, wrapped.metadata.and_then(|m| m.next)))
+    }
+
     fn error_response(&self) -> ErrorResponse {
         let (code, message) = match serde_json::from_slice::<ErrorBody>(&self.body) {
             Ok(ErrorBody::Wrapped { error } | ErrorBody::Bare(error)) => {

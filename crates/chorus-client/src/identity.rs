@@ -4,10 +4,10 @@ use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result, limits};
 use chorus_wire::CARD_VERSION;
 use chorus_wire::reply::{
-    AgentDeleted, AgentRecord, DirectoryRow, EndpointSecret, InviteCard, InviteRecord,
-    RegistrationReply, SessionToken,
+    AgentDeleted, AgentRecord, DirectoryRow, EndpointSecret, InviteCard, InviteRecord, SessionToken,
 };
 use chorus_wire::{secret::Secret, time::UnixMicros, usage::UsageReport};
+use serde::Deserialize;
 use serde_json::{Map, json};
 
 /// The fields of a registration.
@@ -55,13 +55,33 @@ impl RegistrationRequest {
     }
 }
 
+/// The outcome of a registration.
+#[derive(Clone, Debug)]
+pub struct NewRegistration {
+    pub agent_id: String,
+    pub api_key: Option<Secret>,
+}
+
+/// What is read of the answer to a registration. The rest differs between hubs, and the key must not be lost because a field
+/// that is not needed is missing.
+#[derive(Deserialize)]
+struct IssuedKey {
+    agent_id: Option<String>,
+    api_key: Option<Secret>,
+}
+
 impl HubClient {
     /// Registers an agent, or rotates the key of the caller. Retries have one `Idempotency-Key`: if the first request arrived,
     /// the hub gives its key again.
-    pub async fn register_agent(&self, request: &RegistrationRequest) -> Result<RegistrationReply> {
+    pub async fn register_agent(&self, request: &RegistrationRequest) -> Result<NewRegistration> {
         let path = self.fetch_paths().await?.register.clone();
-        self.fetch_data_with_retry(ApiCall::post(path, request.to_json()))
-            .await
+        let issued: IssuedKey = self
+            .fetch_data_with_retry(ApiCall::post(path, request.to_json()))
+            .await?;
+        Ok(NewRegistration {
+            agent_id: issued.agent_id.unwrap_or_else(|| request.agent_id.clone()),
+            api_key: issued.api_key,
+        })
     }
 
     /// The record of `name`; the agent itself also sees its endpoint.
@@ -112,7 +132,7 @@ impl HubClient {
             .await?;
         if answer.status != 404 {
             let next = answer.next_cursor.take();
-            return Ok((answer.into_bare()?, next));
+            return Ok((answer.into_bare_or_data()?, next));
         }
         let records: Vec<AgentRecord> = self
             .fetch_data(ApiCall::get(format!("{}{query}", paths.agents)))

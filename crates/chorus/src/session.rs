@@ -93,3 +93,14 @@ pub fn open_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient
         url.ok_or_else(|| Fail::usage_error("which hub? pass --hub URL or set CHORUS_HUB"))?;
     Ok(HubClient::new(&url, key)?)
 }
+
+/// A client for routes that most hubs answer without a key. The saved key goes along, because some hubs want one, but
+/// only to the hub that issued it.
+pub fn open_directory_client(common: &CommonArgs) -> Result<HubClient, Fail> {
+    let saved = AgentCredentials::read_from(&identity_files(common)?)?;
+    let is_issuer = |hub: &String| common.hub.as_ref().is_none_or(|named| named == hub);
+    let key = saved
+        .filter(|credentials| is_issuer(&credentials.hub_url))
+        .map(|credentials| credentials.api_key);
+    open_client(common, key)
+}

@@ -11,7 +11,9 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let mut rows = session::open_client(common, None)?.list_directory().await?;
+    let mut rows = session::open_directory_client(common)?
+        .list_directory()
+        .await?;
     rows.retain(|row| row.online || !args.online);
     let width = rows
         .iter()

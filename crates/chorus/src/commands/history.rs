@@ -55,13 +55,8 @@ fn print_local(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
 async fn print_remote(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
     let session = ClientSession::open(common)?;
     let me = &session.credentials.agent_id;
-    let mut since = args.since.clone();
-    loop {
-        let rows = session.client.fetch_history(since.as_deref()).await?;
-        let Some(last) = rows.last() else {
-            return Ok(());
-        };
-        since = Some(last.id.to_string());
+    let mut history = session.client.read_history(args.since.clone());
+    while let Some(rows) = history.next_page().await? {
         for row in &rows {
             let (dir, peer) = peer_side(me, row);
             if args.peer.as_deref().is_none_or(|wanted| wanted == peer) {
@@ -71,6 +66,7 @@ async fn print_remote(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
             }
         }
     }
+    Ok(())
 }
 
 /// The direction and the peer of a message. A message to itself counts as received.

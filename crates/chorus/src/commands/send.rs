@@ -224,7 +224,11 @@ fn append_sent(files: &IdentityFiles, peer: &str, ts: String, envelope: &Envelop
 
 fn format_sent(peer: &str, sent: &SendReply) -> String {
     let peer = output::paint_text(output::STRONG_STYLE, &output::escape_controls(peer));
-    let trace = output::paint_text(output::FAINT_STYLE, &sent.trace_id.to_string());
+    // A hub may leave the trace id out.
+    let trace = match sent.trace_id.is_nil() {
+        true => String::new(),
+        false => output::paint_text(output::FAINT_STYLE, &sent.trace_id.to_string()),
+    };
     match sent.delivery.as_str() {
         "delivered_sse" => format!("delivered to {peer}  {trace}"),
         "delivered" => {

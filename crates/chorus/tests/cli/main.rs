@@ -42,6 +42,8 @@ mod network;
 mod nginx;
 #[path = "../../../chorus-server/tests/it/support/postgres.rs"]
 mod postgres;
+mod public_hub;
+mod public_hub_server;
 mod register;
 mod restore;
 mod schema;

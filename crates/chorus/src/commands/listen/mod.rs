@@ -67,7 +67,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         session,
         store,
         remaining,
-        last_connected_at: None,
+        hub_replays: true,
         unsent_replies: VecDeque::new(),
     }
     .run_loop(stop)
@@ -91,8 +91,8 @@ struct InboxListener<'a> {
     store: InboxStore,
     /// How many more events to print.
     remaining: u64,
-    /// When the stream was opened, until there is a cursor: a gap would begin at that time.
-    last_connected_at: Option<String>,
+    /// Whether the hub's stream replays: its first event then has a cursor.
+    hub_replays: bool,
     /// Replies that could not be sent because the hub was unreachable.
     unsent_replies: VecDeque<(String, ReceiverReply)>,
 }
@@ -100,10 +100,6 @@ struct InboxListener<'a> {
 impl InboxListener<'_> {
     async fn run_loop(mut self, mut stop: StopSignal) -> Result<(), Fail> {
         self.answer_unanswered().await?;
-        if self.args.since.is_none() && self.store.cursor().is_none() {
-            let last = self.last_received_time()?;
-            self.catch_up(last).await?;
-        }
         let since = self.args.since.or(self.store.cursor());
         let mut stream = self.session.client.open_inbox(since).await;
         while self.remaining > 0 {
@@ -141,17 +137,18 @@ impl InboxListener<'_> {
         Ok(lines.into_iter().rfind(is_received).map(|line| line.ts))
     }
 
-    /// Handles the messages of the hub's history from this time on (SKL-18, SKL-35). Without a time it does nothing.
+    /// Handles the messages of the hub's history from this time on (SKL-18, SKL-35), or all of them.
     async fn catch_up(&mut self, from: Option<String>) -> Result<(), Fail> {
-        let mut since = from;
-        while let Some(from) = since.take() {
-            for row in self.session.client.fetch_history(Some(&from)).await? {
+        let mut history = self.session.client.read_history(from);
+        while let Some(rows) = history.next_page().await? {
+            for row in rows {
                 let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
                 let id = Cursor::from_log_seq(row.id);
                 let peer = peer.to_owned();
-                since = Some(id.to_string());
                 match dir {
                     MessageDirection::Received if self.remaining == 0 => return Ok(()),
+                    MessageDirection::Received
+                        if self.args.since.is_some_and(|since| id <= since) => {}
                     MessageDirection::Received => {
                         let trace_id = row.trace_id;
                         let sender_id = row.sender_id;
@@ -164,6 +161,8 @@ impl InboxListener<'_> {
                         };
                         self.handle_message(Some(id), message).await?;
                     }
+                    // Filed when it was sent; such a hub gives it another time.
+                    MessageDirection::Sent if !self.hub_replays => {}
                     MessageDirection::Sent => {
                         let ts =
                             trace_time(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string());
@@ -257,20 +256,28 @@ impl InboxListener<'_> {
         Ok(())
     }
 
-    /// The stream was opened. If it reopens before there is a cursor, the messages in between are fetched.
+    /// The stream was opened. Messages that it does not replay are fetched from the history.
     async fn handle_connected(&mut self, event: &StreamEvent) -> Result<(), Fail> {
         print::print_connected(self.common, &self.session);
         self.file_sent_messages().await?;
         for (trace_id, reply) in std::mem::take(&mut self.unsent_replies) {
             self.send_reply(trace_id, reply).await?;
         }
-        if self.args.since.is_none() && self.store.cursor().is_none() {
-            let before = self.last_connected_at.take();
-            self.catch_up(before).await?;
-            let data: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
-            self.last_connected_at = data["timestamp"].as_str().map(str::to_owned);
+        let is_new_here = self.args.since.is_none() && self.store.cursor().is_none();
+        self.hub_replays = event.cursor.is_some();
+        if self.hub_replays && !is_new_here {
+            return Ok(());
         }
-        Ok(())
+        // The stream is open already, so that no message is missed between the history and the stream.
+        let from = match self.args.since {
+            Some(_) => None,
+            None => self.last_received_time()?,
+        };
+        // An identity of which nothing is known receives new messages only.
+        if from.is_some() || !is_new_here {
+            self.catch_up(from).await?;
+        }
+        self.save_progress(event.cursor, None)
     }
 
     async fn handle_message(
@@ -290,7 +297,8 @@ impl InboxListener<'_> {
             }
         };
         let peer = envelope.sender_id().as_str();
-        let unhandled = cursor.filter(|_| self.args.exec.is_some());
+        // Without replay, a message that came by stream has no cursor: only its line says that it was handled.
+        let unhandled = cursor.filter(|_| self.args.exec.is_some() && self.hub_replays);
         let filing = self.store.file_message(
             &message.timestamp.to_string(),
             peer,
@@ -331,6 +339,10 @@ impl InboxListener<'_> {
                         .saturating_sub(limits::MAX_UNANSWERED_REPLIES);
                     self.unsent_replies.drain(..excess);
                     return Ok(());
+                }
+                // Only hubs that replay take receipts.
+                Err(e) if !self.hub_replays => {
+                    tracing::debug!("{trace_id} could not be answered: {e}");
                 }
                 Err(e) => tracing::warn!("{trace_id} could not be answered: {e}"),
             }
