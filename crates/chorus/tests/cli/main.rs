@@ -58,4 +58,5 @@ mod split;
 mod split_bus;
 mod split_load;
 mod talk;
+mod verify;
 mod workspace_identity;

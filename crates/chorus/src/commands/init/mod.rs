@@ -227,6 +227,18 @@ pub fn has_hooks(path: &Path, hooks: &[target::HookEntry]) -> Result<bool, Fail>
     Ok(json_config::JsonConfig::parse(path, read_file(path)?.as_deref())?.has_hooks(hooks))
 }
 
+/// Whether the host runs the hooks only after its user has trusted them, and has not been told to.
+pub fn needs_trust(layout: &TargetLayout) -> Result<bool, Fail> {
+    match (&layout.tools, &layout.hooks) {
+        (Some((config, ConfigForm::Toml)), Some((hooks_file, hooks))) => {
+            let text = read_file(config)?;
+            let config = toml_config::TomlConfig::parse(config, text.as_deref())?;
+            Ok(config.count_trusted_hooks(hooks_file) < hooks.len())
+        }
+        (_, _) => Ok(false),
+    }
+}
+
 /// Creates `~/.chorus` and its history folder (SKL-32).
 fn create_storage(common: &CommonArgs) -> Result<PathBuf, Fail> {
     let home = session::home_folder()?;

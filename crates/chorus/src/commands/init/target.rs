@@ -59,6 +59,8 @@ const CODEX_HOOKS: [HookEntry; 4] = [
     ("PostToolUse", Some("apply_patch")),
 ];
 
+const CLAUDE_FOLDER_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
+
 /// The two folders that contain all paths.
 #[derive(Clone, Debug)]
 pub struct InitRoots {
@@ -80,8 +82,7 @@ impl InitRoots {
 
     /// The folder in an environment variable, else one in the home.
     fn folder_from_env(&self, variable: &str, name: &str) -> PathBuf {
-        let folder = std::env::var_os(variable).filter(|value| !value.is_empty());
-        folder.map_or_else(|| self.home.join(name), PathBuf::from)
+        env_folder(variable).unwrap_or_else(|| self.home.join(name))
     }
 
     /// A path for people, with `~` for the home.
@@ -93,14 +94,17 @@ impl InitRoots {
     }
 }
 
-/// Claude Code keeps its user settings beside its folder, and inside it when the folder was moved.
-fn claude_user_config(roots: &InitRoots, folder: &Path) -> PathBuf {
-    let is_moved = folder != roots.home.join(".claude");
-    if is_moved {
-        folder.join(".claude.json")
-    } else {
-        roots.home.join(".claude.json")
-    }
+/// The folder in an environment variable; an empty one counts as none.
+fn env_folder(variable: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os(variable).filter(|value| !value.is_empty())?;
+    Some(PathBuf::from(folder))
+}
+
+/// Claude Code keeps its user settings in the folder that `CLAUDE_CONFIG_DIR` names, also when that is the usual one, and in the
+/// home without the variable.
+fn claude_user_config(roots: &InitRoots) -> PathBuf {
+    let folder = env_folder(CLAUDE_FOLDER_VARIABLE).unwrap_or_else(|| roots.home.clone());
+    folder.join(".claude.json")
 }
 
 impl InitTarget {
@@ -115,8 +119,8 @@ impl InitTarget {
         };
         match self {
             InitTarget::ClaudeUser => {
-                let folder = roots.folder_from_env("CLAUDE_CONFIG_DIR", ".claude");
-                let config = claude_user_config(roots, &folder);
+                let folder = roots.folder_from_env(CLAUDE_FOLDER_VARIABLE, ".claude");
+                let config = claude_user_config(roots);
                 let hooks = Some((folder.join("settings.json"), &CLAUDE_HOOKS[..]));
                 TargetLayout {
                     tools: Some((config, ConfigForm::Json(servers))),

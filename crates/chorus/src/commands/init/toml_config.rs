@@ -38,6 +38,21 @@ impl<'a> TomlConfig<'a> {
         self.server_entry().is_some_and(is_ours)
     }
 
+    /// How many hooks of this file Codex has been told to trust. Codex writes them down by file, event and position.
+    pub fn count_trusted_hooks(&self, hooks_file: &Path) -> usize {
+        let states = self
+            .document
+            .get("hooks")
+            .and_then(|hooks| hooks.get("state"));
+        let prefix = format!("{}:", hooks_file.display());
+        let is_trusted = |(key, state): &(&str, &Item)| {
+            key.starts_with(&prefix) && state.get("trusted_hash").is_some_and(Item::is_str)
+        };
+        states
+            .and_then(Item::as_table_like)
+            .map_or(0, |states| states.iter().filter(is_trusted).count())
+    }
+
     pub fn add_server(&mut self, installed: &InstalledProgram) -> Result<(), Fail> {
         let ours = self.has_server();
         let exists = self.server_entry().is_some();

@@ -6,6 +6,7 @@ use chorus_wire::envelope::Envelope;
 use chorus_wire::limits;
 use serde_json::{Map, Value, json};
 use std::io::Read;
+use std::path::Path;
 
 /// Valid values of the other fields when one field is checked, so that one fault never hides another.
 const VALID_FIELDS: [(&str, &str); 4] = [
@@ -52,9 +53,9 @@ enum EnvelopeFault {
     Rules(Vec<String>),
 }
 
-/// The envelope's text: the argument if it starts with a brace, else a file or standard input.
+/// The envelope's text: standard input, a file, or the argument itself, which need not be valid JSON.
 fn read_source(source: &str) -> Result<String, Fail> {
-    if source.trim_start().starts_with('{') {
+    if source != "-" && !is_file_name(source) {
         return Ok(source.to_owned());
     }
     let max_bytes = limits::BODY_BYTES as u64;
@@ -70,6 +71,13 @@ fn read_source(source: &str) -> Result<String, Fail> {
     outcome
         .map(|_| text)
         .map_err(|e| Fail::usage_error(format!("{source}: {e}")))
+}
+
+/// Whether the argument names a file: one that exists, or a text that looks like the name of one.
+fn is_file_name(source: &str) -> bool {
+    let is_json_start = source.trim_start().starts_with(['{', '[', '"']);
+    let has_name_form = source.ends_with(".json") || source.contains(std::path::MAIN_SEPARATOR);
+    !is_json_start && (Path::new(source).is_file() || has_name_form)
 }
 
 fn check_envelope(text: &str) -> Result<(), EnvelopeFault> {

@@ -3,7 +3,7 @@
 mod envelope;
 
 use super::init::target::{InitRoots, InitTarget};
-use super::init::{has_hooks, has_tools, skill};
+use super::init::{has_hooks, has_tools, needs_trust, skill};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, session::ClientSession};
 use serde_json::json;
@@ -93,11 +93,11 @@ fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
         ));
     }
     if let Some((path, hooks)) = layout.hooks.as_ref().filter(|_| with_hooks) {
-        findings.push(new_finding(
-            "hooks",
-            has_hooks(path, hooks),
-            roots.display_path(path),
-        ));
+        let mut found = roots.display_path(path);
+        if needs_trust(&layout)? {
+            found.push_str("; not trusted yet, so nothing runs: type /hooks in Codex once");
+        }
+        findings.push(new_finding("hooks", has_hooks(path, hooks), found));
     }
     Ok(findings)
 }
