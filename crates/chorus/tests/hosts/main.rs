@@ -20,3 +20,4 @@ mod kit;
 mod model;
 mod page;
 mod proxy;
+mod streams;
