@@ -1,0 +1,147 @@
+"""Sending: one key per call, receipts, answers, failures as results (SDK-03, SDK-04, SDK-07)."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from actors import WAIT_S, AnswerDropper, agent_at, proxy, serving
+from conftest import MakeAgent
+
+from chorus_sdk import (
+    Agent,
+    Conflict,
+    ConnectionFailed,
+    DeliveryFailed,
+    Message,
+    NotFound,
+    Receipt,
+    SendResult,
+    WaitTimeout,
+)
+from chorus_sdk.testing import TestHub
+
+pytestmark = pytest.mark.anyio
+
+
+async def received_texts(agent: Agent) -> list[str]:
+    rows = await agent.fetch_history(limit=1000)
+    return [row["envelope"]["original_text"] for row in rows if row["receiver_id"] == agent.agent_id]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
+async def test_a_message_arrives_and_its_sender_hears_the_receipt(make_agent: MakeAgent) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+    sent = await alice.send(bob.agent_id, "請多指教", culture="zh-TW", cultural_context="A polite phrase on meeting.")
+    assert sent.ok().delivery == "queued"
+    async with bob.inbox() as inbox:
+        message = await anext(inbox)
+        assert isinstance(message, Message)
+        assert (message.sender, message.text, message.culture) == (alice.agent_id, "請多指教", "zh-TW")
+        await message.ack()
+    async with alice.inbox() as receipts:
+        receipt = await anext(receipts)
+    assert isinstance(receipt, Receipt)
+    assert (receipt.trace_id, receipt.receiver, receipt.response) == (sent.trace_id, bob.agent_id, {"status": "ok"})
+    assert (await alice.fetch_status(sent.trace_id))["status"] == "acknowledged"
+
+
+async def test_a_lost_answer_is_asked_for_again_and_the_message_arrives_once(
+    hub: TestHub, make_agent: MakeAgent
+) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+    dropper = AnswerDropper(drops=4)
+    async with proxy(hub.url, dropper) as url, agent_at(url, alice) as unlucky:
+        sent = await unlucky.send(bob.agent_id, "once")
+    assert dropper.left == 0
+    assert (await bob.fetch_history())[0]["trace_id"] == sent.trace_id
+    assert await received_texts(bob) == ["once"]
+
+
+async def test_five_attempts_are_the_end(hub: TestHub, make_agent: MakeAgent) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+    dropper = AnswerDropper(drops=6)  # one for the look at the version, five for the send
+    async with proxy(hub.url, dropper) as url, agent_at(url, alice) as unlucky:
+        with pytest.raises(ConnectionFailed) as failed:
+            await unlucky.send(bob.agent_id, "maybe")
+        assert failed.value.retryable and alice.key not in str(failed.value)
+    assert dropper.left == 0
+    assert await received_texts(bob) == ["maybe"]
+
+
+async def test_two_racing_sends_with_one_key_are_one_message(make_agent: MakeAgent) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+    results: list[SendResult] = []
+
+    async def send() -> None:
+        results.append(await alice.send(bob.agent_id, "who is first?", idempotency_key="one-race"))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(send)
+    assert len({result.trace_id for result in results}) == 1
+    assert await received_texts(bob) == ["who is first?"]
+    with pytest.raises(Conflict) as refused:
+        await alice.send(bob.agent_id, "another text", idempotency_key="one-race")
+    assert refused.value.code == "ERR_IDEMPOTENCY_CONFLICT"
+
+
+async def test_nothing_but_transient_errors_is_tried_again(make_agent: MakeAgent) -> None:
+    alice = await make_agent("alice")
+    pauses: list[float] = []
+
+    async def note_pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with Agent(alice.agent_id, alice.key, alice.hub_url, sleep=note_pause) as watched:
+        with pytest.raises(NotFound) as refused:
+            await watched.send("nobody-here@chorus", "hello?")
+    assert refused.value.code == "ERR_AGENT_NOT_FOUND" and refused.value.request_id
+    assert pauses == []
+
+
+async def test_waiting_for_a_receipt_and_for_an_answer(make_agent: MakeAgent) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+
+    @bob.on_message
+    async def answer(message: Message) -> None:
+        if message.text == "refuse this":
+            await message.fail("NOT_TODAY", "ask tomorrow")
+        elif message.turn_number == 1:
+            await message.reply(f"{message.text} yourself")
+
+    async with serving(bob):
+        receipt = await alice.send(bob.agent_id, "hello", wait="receipt", timeout=WAIT_S)
+        assert receipt.ok().response == {"status": "ok"}
+        answered = await alice.send(bob.agent_id, "good day", wait="answer", timeout=WAIT_S)
+        assert answered.answer is not None
+        assert (answered.answer.text, answered.answer.turn_number) == ("good day yourself", 2)
+        assert answered.answer.conversation_id == answered.conversation_id
+        refused = await alice.send(bob.agent_id, "refuse this", wait="receipt", timeout=WAIT_S)
+        with pytest.raises(DeliveryFailed) as raised:
+            refused.ok()
+        assert (raised.value.code, str(raised.value)) == ("NOT_TODAY", "ask tomorrow")
+
+
+async def test_a_wait_that_ends_is_an_error_and_the_message_stays(make_agent: MakeAgent) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+    with pytest.raises(WaitTimeout):
+        await alice.send(bob.agent_id, "are you there?", wait="receipt", timeout=0.1)
+    assert await received_texts(bob) == ["are you there?"]
+
+
+async def test_failed_is_a_result_and_ok_raises(make_agent: MakeAgent) -> None:
+    alice = await make_agent("alice")
+    gone = await make_agent("gone", endpoint="http://127.0.0.1:9/closed")
+    result = await alice.send(gone.agent_id, "to a closed port")
+    assert (result.delivery, result.error_code) == ("failed", "ERR_AGENT_UNREACHABLE")
+    with pytest.raises(DeliveryFailed):
+        result.ok()
+
+
+async def test_errors_have_a_code_and_no_secret(hub: TestHub, make_agent: MakeAgent) -> None:
+    alice = await make_agent("alice")
+    wrong = Agent(alice.agent_id, "ca_very_secret", hub.url)
+    with pytest.raises(Exception) as refused:
+        await wrong.fetch_usage()
+    assert "ca_very_secret" not in f"{refused.value!r}{refused.value}{wrong!r}{vars(refused.value)}"
+    await wrong.close()
