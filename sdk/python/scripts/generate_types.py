@@ -58,12 +58,17 @@ class TypeWriter:
                 self.write_definition(name.replace("_", ""), schema)
 
     def write_definition(self, name: str, schema: Schema) -> None:
-        if "properties" in schema:
+        if "allOf" in schema:
+            parts: list[Schema] = schema["allOf"]
+            bases = [self.type_of(part, name) for part in parts if "$ref" in part]
+            own = [part for part in parts if "properties" in part]
+            self.write_class(name, {**schema, **(own[0] if own else {"properties": {}})}, ", ".join(bases))
+        elif "properties" in schema:
             self.write_class(name, schema)
         else:
             self.definitions.append(f"{name} = {self.type_of(schema, name, is_alias=True)}")
 
-    def write_class(self, name: str, schema: Schema) -> None:
+    def write_class(self, name: str, schema: Schema, bases: str = "TypedDict") -> None:
         required = set(schema.get("required", []))
         fields: dict[str, str] = {}
         for field, value in schema["properties"].items():
@@ -74,7 +79,7 @@ class TypeWriter:
         if all(field.isidentifier() and not keyword.iskeyword(field) for field in fields):
             lines = [f"    {field}: {kind}" for field, kind in fields.items()] or ["    pass"]
             note = schema.get("description", "").split("\n")[0].replace("\\", "").replace('"', "'")
-            head = f'class {name}(TypedDict):\n    """{note or name}"""\n\n'
+            head = f'class {name}({bases}):\n    """{note or name}"""\n\n'
             self.definitions.append(head + "\n".join(lines))
         else:
             pairs = "".join(f'    "{field}": "{kind}",\n' for field, kind in fields.items())

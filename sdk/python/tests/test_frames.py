@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
-from actors import WAIT_S
+from actors import WAIT_S, agent_at
 from conftest import MakeAgent
 
 from chorus_sdk import Gap, HubError, ResourceClaimed, Session
 from chorus_sdk.frame import FrameStream, scope_handle
 from chorus_sdk.locks import covers_resource
+from chorus_sdk.testing import TestHub
 from chorus_sdk.types import Frame
 
 pytestmark = pytest.mark.anyio
@@ -143,6 +144,24 @@ async def test_stale_frames_are_dropped(make_agent: MakeAgent) -> None:
         await sender.send_frame("agent_advisory", {"advisory_text": "lasting"})
         frame = await next_frame(frames)
     assert frame["payload"].get("advisory_text") == "lasting"
+
+
+async def test_a_restarted_hub_has_lost_frames_and_says_so(own_hub: TestHub) -> None:
+    """Frames are in memory only, so a session that resumes hears of the gap as an event of its own."""
+    alice = await own_hub.agent("alice")
+    watcher = agent_at(own_hub.url, alice)
+    one, two = alice.session("cc-one"), watcher.session("cc-two")
+    async with watching(two) as frames:
+        await one.advise("before")
+        assert (await next_frame(frames))["payload"].get("advisory_text") == "before"
+        own_hub.kill()
+        await anyio.to_thread.run_sync(own_hub.start)
+        with anyio.fail_after(WAIT_S):
+            assert isinstance(await anext(frames), Gap)
+        await one.advise("after")
+        assert (await next_frame(frames))["payload"].get("advisory_text") == "after"
+    await alice.close()
+    await watcher.close()
 
 
 @pytest.mark.parametrize(

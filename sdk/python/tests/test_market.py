@@ -91,6 +91,7 @@ async def test_a_failure_and_a_timeout_are_reported(make_agent: MakeAgent) -> No
             assert failed.value.code == "EXECUTION_ERROR" and "hunter2" not in str(failed.value.job)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
 async def test_a_cancelled_job_is_stopped_and_a_waiting_one_is_done_later(make_agent: MakeAgent) -> None:
     boss, worker = await make_agent("boss"), await make_agent("worker")
     skill = f"long-{worker.handle[1:]}"

@@ -99,6 +99,7 @@ async def test_nothing_but_transient_errors_is_tried_again(make_agent: MakeAgent
     assert pauses == []
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
 async def test_waiting_for_a_receipt_and_for_an_answer(make_agent: MakeAgent) -> None:
     alice, bob = await make_agent("alice"), await make_agent("bob")
 
@@ -136,6 +137,17 @@ async def test_failed_is_a_result_and_ok_raises(make_agent: MakeAgent) -> None:
     assert (result.delivery, result.error_code) == ("failed", "ERR_AGENT_UNREACHABLE")
     with pytest.raises(DeliveryFailed):
         result.ok()
+
+
+async def test_an_older_hub_is_named_in_one_warning(
+    make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    alice = await make_agent("alice")
+    monkeypatch.setattr("chorus_sdk.client.VERSION", "99.1.0")
+    for _ in range(2):
+        await alice.send(alice.agent_id, "hello")
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and "99.1.0" in warnings[0]
 
 
 async def test_errors_have_a_code_and_no_secret(hub: TestHub, make_agent: MakeAgent) -> None:

@@ -31,6 +31,7 @@ async def assert_nothing_more(agent: Agent, count: int) -> None:
 
 
 # SDK-19
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
 async def test_kill_9_of_the_hub_under_a_stream_of_1000_messages(own_hub: TestHub) -> None:
     alice = await own_hub.agent("alice")
     bob = await own_hub.agent("bob")

@@ -107,8 +107,8 @@ def test_run_ends_on_a_signal(
 
 
 def test_import_is_quick() -> None:
-    """PY-02: the modules of ours are few milliseconds; most of the time is that of httpx2 and anyio."""
-    script = "import time, httpx2, anyio; t = time.perf_counter(); import chorus_sdk; print(time.perf_counter() - t)"
+    """PY-02, in time of the processor, so that a busy machine does not count; httpx2 and anyio are imported before."""
+    script = "import time, httpx2, anyio; t = time.process_time(); import chorus_sdk; print(time.process_time() - t)"
     times = []
     for _ in range(3):
         run = subprocess.run(

@@ -6,7 +6,7 @@ import atexit
 import dataclasses
 import functools
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from weakref import WeakSet
@@ -58,10 +58,11 @@ async def _await(function: Callable[..., Awaitable[Any]], *positional: Any, **na
 
 def wrap(value: Any) -> Any:
     """The sync object of an async one; other values stay."""
-    make = SYNC_CLASSES.get(type(value))
+    kind: type[Any] = value.__class__
+    make = SYNC_CLASSES.get(kind)
     if make is not None:
         return make(value)
-    if isinstance(value, list):
+    if kind is list:
         return [wrap(one) for one in value]
     return value
 
@@ -76,7 +77,7 @@ def copy_fields(target: type[Any]) -> Callable[[Any], Any]:
 
 
 @contextmanager
-def enter(manager: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
+def enter(manager: AbstractAsyncContextManager[Any]) -> Generator[Any, None, None]:
     wrapped: AbstractContextManager[Any] = get_portal().wrap_async_context_manager(manager)
     with wrapped as value:
         yield wrap(value)

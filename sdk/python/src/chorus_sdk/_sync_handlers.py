@@ -82,7 +82,11 @@ class HandlerFace(SyncObject):
 
         stop = StopSignal()
         if threading.current_thread() is threading.main_thread():
-            before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+            def end(number: int, frame: object) -> None:
+                stop.set()
+
+            before = signal.signal(signal.SIGTERM, end)
             try:
                 self.serve(stop)
             finally:
@@ -94,8 +98,11 @@ class HandlerFace(SyncObject):
         self, run: Callable[[str], str | None], *, stop: StopSignal | None = None, budget: WakeBudget | None = None
     ) -> None:
         """See `chorus_sdk.Agent.wake`; `run` is called in a thread."""
-        serve = functools.partial(self._inner.wake, run, budget=budget)
-        call(self._serve_until, lambda event: serve(stop=event), stop or StopSignal())
+
+        async def serve(event: anyio.Event) -> None:
+            await self._inner.wake(run, budget=budget, stop=event)
+
+        call(self._serve_until, serve, stop or StopSignal())
 
     async def _serve_until(self, serve: Callable[[anyio.Event], Any], stop: StopSignal) -> None:
         event = anyio.Event()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
@@ -239,7 +239,7 @@ class Callback:
             await self._client.send_call(call, self._url)
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator[CallbackStream]:
+    async def stream(self) -> AsyncGenerator[CallbackStream, None]:
         """Many events over one request (NDJSON). What was sent is never sent again, not even after an error."""
         sender, receiver = anyio.create_memory_object_stream[bytes](CALLBACK_QUEUE_LEN)
         answers: list[Answer] = []

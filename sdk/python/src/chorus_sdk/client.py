@@ -14,7 +14,7 @@ import httpx2
 
 from . import limits
 from ._version import VERSION
-from .core import Answer, ApiCall, Backoff, load_market_json, parse_base_url, retry_delay
+from .core import Answer, ApiCall, Backoff, as_object, load_market_json, parse_base_url, retry_delay
 from .errors import ChorusError, ConnectionFailed, UnexpectedAnswer
 from .sse import ResumeState, SseReader, StreamEvent
 
@@ -137,10 +137,10 @@ class HubClient:
             return
         self._is_version_checked = True
         try:
-            document = (await self.send_once(ApiCall("GET", "/.well-known/chorus.json"))).bare()
+            document = as_object((await self.send_once(ApiCall("GET", "/.well-known/chorus.json"))).bare())
         except ChorusError:
             return
-        version = document.get("server_version") if isinstance(document, dict) else None
+        version = (document or {}).get("server_version")
         if isinstance(version, str) and minor_version(version) < minor_version(VERSION):
             log.warning("the hub is version %.20s and this SDK is %s: update the hub", version, VERSION)
 

@@ -82,8 +82,8 @@ class Answer:
         return load_json(self.require_success().body)
 
     def data(self) -> Json:
-        body = self.bare()
-        if not isinstance(body, dict) or "data" not in body:
+        body = as_object(self.bare())
+        if body is None or "data" not in body:
             raise UnexpectedAnswer("the answer has no data")
         return body["data"]
 
@@ -93,9 +93,8 @@ class Answer:
         match = re.fullmatch(r"<[^>]*[?&]after=([^&>]+)[^>]*>;.*rel=\"next\".*", link)
         if match:
             return match[1]
-        body = load_json(self.body)
-        metadata = body.get("metadata") if isinstance(body, dict) else None
-        cursor = metadata.get("next") if isinstance(metadata, dict) else None
+        metadata = as_object((as_object(load_json(self.body)) or {}).get("metadata"))
+        cursor = (metadata or {}).get("next")
         return encode_segment(cursor) if isinstance(cursor, str) else None
 
 
@@ -105,12 +104,10 @@ def _parse_error_body(body: bytes) -> dict[str, str]:
         parsed: Json = json.loads(body)
     except ValueError:
         return {}
-    if isinstance(parsed, dict) and isinstance(parsed.get("error"), dict):
-        parsed = parsed["error"]
-    if not isinstance(parsed, dict):
-        return {}
+    whole = as_object(parsed) or {}
+    fields = as_object(whole.get("error")) or whole
     names = {"error_code": "code", "error_message": "message"}
-    renamed = {names.get(name, name): value for name, value in cast(dict[str, Json], parsed).items()}
+    renamed = {names.get(name, name): value for name, value in fields.items()}
     return {name: value for name, value in renamed.items() if isinstance(value, str)}
 
 
@@ -169,6 +166,11 @@ def dump_json(value: Json) -> bytes:
         raise InvalidInput(f"the value cannot be written as JSON: {fault}") from None
 
 
+def as_object(value: Json) -> dict[str, Json] | None:
+    """The value if it is an object of JSON."""
+    return cast(dict[str, Json], value) if isinstance(value, dict) else None
+
+
 def load_json(body: bytes | str) -> Json:
     try:
         parsed: Json = json.loads(body)
@@ -191,13 +193,16 @@ class _RawNumber(str):
 
 
 def _with_credits(plain: Json, exact: Json) -> Json:
-    if isinstance(plain, list) and isinstance(exact, list):
-        return [_with_credits(p, e) for p, e in zip(plain, exact, strict=True)]
-    if not isinstance(plain, dict) or not isinstance(exact, dict):
+    if isinstance(plain, list):
+        pairs = zip(cast(list[Json], plain), cast(list[Json], exact), strict=True)
+        return [_with_credits(value, text) for value, text in pairs]
+    fields = as_object(plain)
+    digits_of = as_object(exact)
+    if fields is None or digits_of is None:
         return plain
     out: dict[str, Json] = {}
-    for name, value in plain.items():
-        digits = exact[name]
+    for name, value in fields.items():
+        digits = digits_of[name]
         if name in FREE_FORM_FIELDS:
             out[name] = value
         elif name in CREDIT_FIELDS and isinstance(digits, _RawNumber):

@@ -19,7 +19,7 @@ class Credits:
     def __init__(self, amount: str | Decimal | int | Credits) -> None:
         if isinstance(amount, Credits):
             hundredths = amount._hundredths
-        elif isinstance(amount, bool) or not isinstance(amount, (str, Decimal, int)):
+        elif isinstance(amount, bool) or not isinstance(amount, (str, Decimal, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
             kind = type(amount).__name__
             raise TypeError(f"credits are made from a str, Decimal or int, not from {kind}")
         elif isinstance(amount, int):

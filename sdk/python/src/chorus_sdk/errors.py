@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from ._error_codes import ERROR_CODES
 
 
@@ -153,7 +155,9 @@ def hub_error_class(status: int) -> type[HubError]:
 def single_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error of our own: a caller of `serve` catches it by its class."""
     for error in group.exceptions:
-        found = single_error(error) if isinstance(error, BaseExceptionGroup) else error
+        found: BaseException = error
+        if isinstance(error, BaseExceptionGroup):
+            found = single_error(cast("BaseExceptionGroup[BaseException]", error))
         if isinstance(found, ChorusError):
             return found
     return group.exceptions[0] if len(group.exceptions) == 1 else group

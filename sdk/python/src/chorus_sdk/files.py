@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .core import parse_base_url
+from .core import as_object, parse_base_url
 from .errors import CredentialsError, InvalidInput, ListenerBusy
 
 WORKSPACE_FILE = "chorus-credentials.json"
@@ -178,10 +178,10 @@ def _read_fields(path: Path, kind: str) -> dict[str, object] | None:
     if not text.strip():
         return {}
     try:
-        parsed: object = json.loads(text)
+        parsed = as_object(json.loads(text))
     except ValueError:
         parsed = None
-    if not isinstance(parsed, dict):
+    if parsed is None:
         raise CredentialsError(f"{path.name} is not {kind}")
     return parsed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -252,7 +252,7 @@ class Session:
     @asynccontextmanager
     async def lock(
         self, resource: str, *, ttl: float = 300.0, intent: str | None = None, wait: bool = True
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """Claims a resource among the sessions of this handle, extends the claim while it is held, and releases it on
         every way out. Yields the lease id. Without `wait` a resource of another session is `ResourceClaimed`."""
         lease_id = await self._claim(resource, ttl, intent, wait)
@@ -353,8 +353,8 @@ class FrameStream:
                 return frame
 
     def _is_new(self, frame: Frame) -> bool:
-        frame_id = frame.get("frame_id")
-        if not isinstance(frame_id, str) or frame_id in self._seen:
+        frame_id = frame["frame_id"]
+        if frame_id in self._seen:
             return False
         self._seen[frame_id] = None
         if len(self._seen) > limits.MAX_SEEN_FRAMES:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 
 from . import limits

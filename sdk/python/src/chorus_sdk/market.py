@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import anyio
 
 from .base import AgentBase, get, segment_path
-from .core import ApiCall
+from .core import ApiCall, as_object
 from .credits import Credits
 from .errors import ChorusError, InvalidInput, WaitTimeout
 from .schema import describe_schema
@@ -261,10 +261,11 @@ def is_result_of(event: StreamEvent, job_id: str) -> bool:
 
 def fill_references(template: object, first: object, output: object) -> object:
     """Replaces `$input`, `$output` and `$output.a.b` by what they name."""
-    if isinstance(template, Mapping):
-        return {str(name): fill_references(value, first, output) for name, value in template.items()}
+    fields = as_object(template)
+    if fields is not None:
+        return {name: fill_references(value, first, output) for name, value in fields.items()}
     if isinstance(template, list):
-        return [fill_references(value, first, output) for value in template]
+        return [fill_references(value, first, output) for value in cast(list[object], template)]
     if not isinstance(template, str) or not template.startswith(("$input", "$output")):
         return template
     root, *path = template.removeprefix("$").split(".")
@@ -272,7 +273,8 @@ def fill_references(template: object, first: object, output: object) -> object:
         return template
     found = first if root == "input" else output
     for name in path:
-        if not isinstance(found, Mapping) or name not in found:
+        fields = as_object(found)
+        if fields is None or name not in fields:
             raise InvalidInput(f"the step before has no {template}")
-        found = found[name]
+        found = fields[name]
     return found

@@ -18,6 +18,7 @@ from typing import (
     is_typeddict,
 )
 
+from .core import as_object
 from .errors import InvalidInput
 
 _SIMPLE: dict[object, dict[str, Any]] = {
@@ -75,14 +76,15 @@ def _describe_object(kind: type, required: list[str]) -> dict[str, Any]:
 
 def build_input(shape: type | None, data: object) -> object:
     """The input as the class that the skill names. The hub has checked it against the schema."""
-    if shape is None or not isinstance(data, Mapping):
+    fields = as_object(data)
+    if shape is None or fields is None:
         return data
     validate = getattr(shape, "model_validate", None)
     if callable(validate):
-        return cast(object, validate(dict(data)))
+        return validate(fields)
     if dataclasses.is_dataclass(shape):
         hints = get_type_hints(shape)
-        known = {name: build_input(_class_of(hints[name]), value) for name, value in data.items() if name in hints}
+        known = {name: build_input(_class_of(hints[name]), value) for name, value in fields.items() if name in hints}
         return shape(**known)
     return data
 
@@ -95,7 +97,7 @@ def print_output(output: object) -> object:
     """The output of a skill as JSON."""
     dump = getattr(output, "model_dump", None)
     if callable(dump):
-        return cast(object, dump(mode="json"))
+        return dump(mode="json")
     if dataclasses.is_dataclass(output) and not isinstance(output, type):
         return dataclasses.asdict(output)
     return output

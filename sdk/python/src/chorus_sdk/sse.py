@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from . import limits
-from .core import Backoff
+from .core import Backoff, as_object
 from .errors import AgentUnregistered, HubError, KeyRotated, UnexpectedAnswer
 
 _CURSOR = re.compile(r"(?:([0-9]{1,19})-)?([0-9]{1,19})", re.ASCII)
@@ -28,8 +28,8 @@ class StreamEvent:
     retry_ms: int | None = None
 
     def json(self) -> dict[str, object]:
-        parsed: object = json.loads(self.data)
-        if not isinstance(parsed, dict):
+        parsed = as_object(json.loads(self.data))
+        if parsed is None:
             raise UnexpectedAnswer(f"the data of an event {self.name!r} is no object")
         return parsed
 

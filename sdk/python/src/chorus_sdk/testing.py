@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import IO, Any
 
@@ -130,7 +130,7 @@ class TestHub:
 
 
 @contextlib.contextmanager
-def hub(*arguments: str) -> Iterator[TestHub]:
+def hub(*arguments: str) -> Generator[TestHub, None, None]:
     """A running hub; `arguments` are further options of `chorus serve`."""
     with tempfile.TemporaryDirectory(prefix="chorus-hub-") as folder:
         running = TestHub(Path(folder), list(arguments))

@@ -403,6 +403,13 @@ class Artifact(TypedDict):
     version: int
 
 
+class ArtifactText(Artifact):
+    """An artifact with the text of one version, not necessarily the newest."""
+
+    content: str
+    content_version: int
+
+
 class AuditReply(TypedDict):
     """`GET /audit`"""
 
@@ -1738,7 +1745,6 @@ class WithdrawnSkill(TypedDict):
 
 
 AcceptFrom = Literal['anyone', 'contacts']
-ArtifactText = Any
 ChannelMemberChange = Literal['joined', 'declined', 'left', 'removed', 'unreachable', 'reachable']
 ChannelMembership = Literal['invited', 'joined']
 ChannelRowKind = Literal['message', 'tool_call', 'tool_result', 'status', 'error', 'member']

@@ -15,6 +15,7 @@ from typing import Any, cast
 from . import limits
 from .agent import CHORUS_VERSION, Agent
 from .channel import build_delivery
+from .core import as_object
 from .errors import InvalidInput, SignatureInvalid
 from .listener import call_handler
 from .message import Message
@@ -117,10 +118,10 @@ class EndpointApp:
             except SignatureInvalid as error:
                 return 401, _refusal(error.code, error.message)
         try:
-            parsed: object = json.loads(body)
+            parsed = as_object(json.loads(body))
         except ValueError:
             parsed = None
-        if not isinstance(parsed, dict):
+        if parsed is None:
             return 400, _refusal(INVALID_ENVELOPE, "the body is not a JSON object")
         if "envelope" in parsed:
             return await self._answer_envelope(parsed["envelope"], headers.get("webhook-id", ""))
@@ -153,12 +154,13 @@ class EndpointApp:
 
 def find_envelope_fault(envelope: object) -> ReceiverReply | None:
     """The refusal of an envelope that the handlers cannot take; the hub checks the rest."""
-    if not isinstance(envelope, dict):
+    fields = as_object(envelope)
+    if fields is None:
         return _refusal(INVALID_ENVELOPE, "the envelope is not an object")
-    if envelope.get("chorus_version") != CHORUS_VERSION:
+    if fields.get("chorus_version") != CHORUS_VERSION:
         return _refusal(UNSUPPORTED_VERSION, f"chorus_version must be {CHORUS_VERSION}")
     for name in ("sender_id", "original_text", "sender_culture"):
-        if not isinstance(envelope.get(name), str):
+        if not isinstance(fields.get(name), str):
             return _refusal(INVALID_ENVELOPE, f"missing {name}")
     return None
 
