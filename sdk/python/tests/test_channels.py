@@ -54,6 +54,22 @@ async def test_an_invited_agent_accepts_and_answers(make_agent: MakeAgent) -> No
     assert [row["cursor"] for row in await room.fetch_history(since=history[-2]["cursor"])] == [history[-1]["cursor"]]
 
 
+async def test_a_delivery_of_the_iterator_is_answered(make_agent: MakeAgent) -> None:
+    alice, timber = await make_agent("alice"), await make_agent("timber")
+    room = await alice.create_channel("room")
+    await room.add_agent(timber.agent_id, name="timber")
+    await timber.channel(room.id).accept("timber")
+    await room.post("@timber hello")
+    with anyio.fail_after(WAIT_S):
+        async with timber.inbox("0") as inbox:
+            async for item in inbox:
+                delivery = timber.read_delivery(item) if isinstance(item, InboxEvent) else None
+                if delivery is not None:
+                    await delivery.callback.message("hello yourself")
+                    break
+    assert (await room.fetch_history())[-1].get("content") == "hello yourself"
+
+
 async def test_many_events_over_one_request(make_agent: MakeAgent) -> None:
     alice, timber = await make_agent("alice"), await make_agent("timber")
     room = await alice.create_channel("room")

@@ -165,11 +165,16 @@ async def test_an_identity_works_in_the_sdk_and_in_the_command_line(
     loaded = Agent.load(file)
     assert (loaded.agent_id, loaded.hub_url) == (made.agent_id, hub.url)
 
+    async def take(message: Message) -> None:
+        pass
+
+    loaded.on_message(take)
     async with serving(loaded):
-        await anyio.wait_all_tasks_blocked()
+        await made.send(loaded.agent_id, "it listens when this is acknowledged", wait="receipt", timeout=WAIT_S)
         busy = await anyio.to_thread.run_sync(lambda: chorus("listen", "--once"))
         assert busy.returncode != 0 and "another listener keeps" in busy.stderr
         second = Agent.load(file)
+        second.on_message(take)
         with pytest.raises(ListenerBusy, match="another listener keeps"):
             await second.serve()
         await second.close()

@@ -71,6 +71,23 @@ async def test_a_skill_is_hired_paid_and_withdrawn(make_agent: MakeAgent) -> Non
     assert await boss.search_offers(skill) == []
 
 
+async def test_an_agent_with_skills_alone_leaves_its_mail(make_agent: MakeAgent) -> None:
+    boss, worker = await make_agent("boss"), await make_agent("worker")
+    skill = f"alone-{worker.handle[1:]}"
+
+    @worker.skill(skill, cost="0.10")
+    async def work(given: object) -> dict[str, bool]:
+        return {"done": True}
+
+    async with serving(worker):
+        await wait_offered(boss, skill)
+        sent = await boss.send(worker.agent_id, "for the process that reads mail")
+        await boss.hire(skill, {}, budget="0.10", wait=True, timeout=WAIT_S)
+    with anyio.fail_after(WAIT_S):
+        message = await anext(aiter(worker.messages()))
+    assert message.trace_id == sent.trace_id
+
+
 async def test_a_failure_and_a_timeout_are_reported(make_agent: MakeAgent) -> None:
     boss, worker = await make_agent("boss"), await make_agent("worker")
     skill, slow = f"fail-{worker.handle[1:]}", f"slow-{worker.handle[1:]}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import anyio
 import pytest
-from actors import WAIT_S, AnswerDropper, agent_at, proxy, serving
+from actors import QUICK, WAIT_S, AnswerDropper, SilentProxy, agent_at, proxy, serving
+from anyio.abc import SocketStream
 from conftest import MakeAgent
 
 from chorus_sdk import (
@@ -12,12 +15,14 @@ from chorus_sdk import (
     Conflict,
     ConnectionFailed,
     DeliveryFailed,
+    HubClient,
     Message,
     NotFound,
     Receipt,
     SendResult,
     WaitTimeout,
 )
+from chorus_sdk.core import ApiCall
 from chorus_sdk.testing import TestHub
 
 pytestmark = pytest.mark.anyio
@@ -121,6 +126,53 @@ async def test_waiting_for_a_receipt_and_for_an_answer(make_agent: MakeAgent) ->
         with pytest.raises(DeliveryFailed) as raised:
             refused.ok()
         assert (raised.value.code, str(raised.value)) == ("NOT_TODAY", "ask tomorrow")
+
+
+@pytest.mark.parametrize("wait", ["receipt", "answer"])
+async def test_a_fact_that_came_while_the_stream_was_away_is_asked_for(
+    hub: TestHub, make_agent: MakeAgent, wait: Literal["receipt", "answer"]
+) -> None:
+    """The stream of the waiting send is cut, and the fact comes before it is back."""
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+    cut = anyio.Event()
+
+    async def cut_the_stream(server: SocketStream, client: SocketStream) -> None:
+        async for chunk in server:
+            await client.send(chunk)
+            if b"event: connected" in chunk and not cut.is_set():
+                await cut.wait()
+                return
+
+    async def answer() -> None:
+        message = await anext(aiter(bob.messages("0")))
+        cut.set()
+        await message.reply("good day")
+        await message.ack()
+
+    async def hold_back(seconds: float) -> None:
+        while (await bob.fetch_history())[-1]["sender_id"] != bob.agent_id:
+            await anyio.lowlevel.checkpoint()
+
+    with anyio.fail_after(WAIT_S):
+        async with proxy(hub.url, cut_the_stream) as url, anyio.create_task_group() as tasks:
+            away = Agent(alice.agent_id, alice.key, url, sleep=hold_back, culture="en")
+            tasks.start_soon(answer)
+            result = await away.send(bob.agent_id, "hello", wait=wait, timeout=WAIT_S)
+            await away.close()
+    if wait == "answer":
+        assert result.answer is not None and result.answer.text == "good day"
+    else:
+        assert result.response == {"status": "ok"}
+
+
+async def test_a_silent_hub_is_given_up_and_asked_again(hub: TestHub, make_agent: MakeAgent) -> None:
+    alice = await make_agent("alice")
+    silent = SilentProxy(times=2)
+    async with proxy(hub.url, silent) as url:
+        client = HubClient(url, alice.key, backoff=QUICK, call_timeout=0.3)
+        async with client:
+            answer = await client.send_call(ApiCall("GET", "/agent/usage", is_repeatable=True))
+    assert answer.status == 200 and silent.connections == 3
 
 
 async def test_a_wait_that_ends_is_an_error_and_the_message_stays(make_agent: MakeAgent) -> None:

@@ -76,7 +76,7 @@ class HandlerFace(SyncObject):
             waiting.set()
 
     def run(self) -> None:
-        """`serve` until Ctrl-C or, in the main thread, SIGTERM."""
+        """`serve` until SIGINT or SIGTERM; a handler that runs then has ten seconds."""
         import signal
         import threading
 
@@ -86,11 +86,12 @@ class HandlerFace(SyncObject):
             def end(number: int, frame: object) -> None:
                 stop.set()
 
-            before = signal.signal(signal.SIGTERM, end)
+            before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
             try:
                 self.serve(stop)
             finally:
-                signal.signal(signal.SIGTERM, before)
+                for number, handler in before.items():
+                    signal.signal(number, handler)
         else:
             self.serve(stop)
 

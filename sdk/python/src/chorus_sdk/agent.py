@@ -192,23 +192,36 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
         awaited = envelope.get("conversation_id", "")
         if wait == "answer":
             self._awaited_conversations.add(awaited)
-        stream = self._client.open_stream(ApiCall("GET", "/agent/inbox"))
+        stream = self._open_inbox(None)
+        deadline = anyio.current_time() + timeout
         try:
             # The stream is open before the message leaves, so the fact cannot come before it.
-            with anyio.move_on_after(timeout):
-                await anext(stream)
+            with anyio.CancelScope(deadline=deadline):
+                await stream.wait_opened()
             result = _send_result(await self._client.fetch_data(call, SendReply), envelope)
             if result.delivery == "failed" or (wait == "receipt" and result.response is not None):
                 return result
-            with anyio.move_on_after(timeout):
-                async for event in stream:
-                    found = self._match_fact(result, parse_inbox_event(self, event), wait)
-                    if found is not None:
-                        return found
-            return await self._ask_for_fact(result, wait)
+            with anyio.CancelScope(deadline=deadline):
+                return await self._read_fact(stream, result, wait)
+            asked = await self._ask_for_fact(stream, result, wait)
         finally:
             self._awaited_conversations.discard(awaited)
             await stream.close()
+        if asked is None:
+            raise WaitTimeout(f"no {wait} came in time")
+        return asked
+
+    async def _read_fact(self, stream: EventStream, result: SendResult, wait: WaitFor) -> SendResult:
+        connections = 0
+        while True:
+            event = await anext(stream)
+            found = self._match_fact(result, parse_inbox_event(self, event), wait)
+            connections += event.name == "connected"
+            if found is None and event.name == "connected" and connections > 1:
+                # The stream was away, and a stream without a cursor does not replay.
+                found = await self._ask_for_fact(stream, result, wait)
+            if found is not None:
+                return found
 
     def _match_fact(self, result: SendResult, item: InboxItem | None, wait: WaitFor) -> SendResult | None:
         if wait == "receipt" and isinstance(item, Receipt) and item.trace_id == result.trace_id:
@@ -217,15 +230,18 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
             return dataclasses.replace(result, answer=item)
         return None
 
-    async def _ask_for_fact(self, result: SendResult, wait: WaitFor) -> SendResult:
+    async def _ask_for_fact(self, stream: EventStream, result: SendResult, wait: WaitFor) -> SendResult | None:
         """The stream may have been away when the fact came, so the hub is asked before giving up."""
         if wait == "receipt":
             status = await self.fetch_status(result.trace_id)
             response = status.get("receiver_response")
-            if response is not None:
-                receipt = Receipt(result.trace_id, status["receiver_id"], cast(ReceiverReply, response), "")
-                return self._match_fact(result, receipt, wait) or result
-        raise WaitTimeout(f"no {wait} came in time")
+            if response is None:
+                return None
+            return dataclasses.replace(result, response=cast(ReceiverReply, response))
+        rows = await self.fetch_history(stream.opened_at) if stream.opened_at else []
+        events = [StreamEvent("message", json.dumps(row), str(row["id"])) for row in rows]
+        found = [self._match_fact(result, parse_inbox_event(self, event), wait) for event in events]
+        return next((one for one in found if one is not None), None)
 
     async def _own_culture(self) -> str:
         if self._culture is None:

@@ -73,6 +73,10 @@ class ChannelCalls(AgentBase):
         call = ApiCall("DELETE", "/agent/connection", is_repeatable=True)
         return (await self._client.fetch_data(call, ConnectionRevoked))["revoked"]
 
+    def read_delivery(self, event: InboxEvent) -> Delivery | None:
+        """The delivery in an event of the inbox iterator; None if the event is another."""
+        return parse_delivery(self._client, event)
+
     def callback(self, url: str) -> Callback:
         """The callback of a delivery that was kept, or a persistent one."""
         return Callback(self._client, url)

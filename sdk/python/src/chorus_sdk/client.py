@@ -222,6 +222,11 @@ class EventStream:
     def last_cursor(self) -> str | None:
         return self._state.last_cursor
 
+    @property
+    def opened_at(self) -> str | None:
+        """When the hub opened the stream for the first time, by the hub's clock."""
+        return self._state.connected_at
+
     def __aiter__(self) -> Self:
         return self
 

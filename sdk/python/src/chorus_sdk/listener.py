@@ -102,7 +102,10 @@ class HandlerCalls(AgentBase):
         run when it stops get ten seconds."""
         agent = cast("Agent", self)
         await self._client.check_version()
-        self._store.acquire()
+        # An agent with skills alone leaves its mail, and the position in it, to the process that reads it.
+        is_listener = self._has_handlers()
+        if is_listener:
+            self._store.acquire()
         try:
             worker = SkillWorker(agent, self._skills)
             await worker.publish()
@@ -114,7 +117,12 @@ class HandlerCalls(AgentBase):
         except BaseExceptionGroup as group:
             raise single_error(group) from None
         finally:
-            self._store.release()
+            if is_listener:
+                self._store.release()
+
+    def _has_handlers(self) -> bool:
+        handlers = (self._message_handler, self._receipt_handler, self._delivery_handler, self._event_handler)
+        return any(handler is not None for handler in handlers)
 
     async def _serve_events(self, stop: anyio.Event, worker: SkillWorker) -> None:
         sender, receiver = anyio.create_memory_object_stream[InboxItem](QUEUE_LEN)
@@ -151,7 +159,8 @@ class HandlerCalls(AgentBase):
 
     async def _read_events(self, put: Callable[[InboxItem], Awaitable[None]], worker: SkillWorker) -> None:
         agent = cast("Agent", self)
-        async with agent._open_inbox(self._store.cursor()) as stream:  # pyright: ignore[reportPrivateUsage]
+        since = self._store.cursor() if self._has_handlers() else None
+        async with agent._open_inbox(since) as stream:  # pyright: ignore[reportPrivateUsage]
             async for event in stream:
                 if event.name == "connected":
                     await worker.on_connected()
@@ -173,7 +182,7 @@ class HandlerCalls(AgentBase):
                 await self._call_handler(self._delivery_handler, delivery)
             else:
                 await self._call_handler(self._event_handler, item)
-        if item.cursor is not None:
+        if item.cursor is not None and self._has_handlers():
             await anyio.to_thread.run_sync(self._store.save_cursor, item.cursor)
 
     async def _handle_message(self, message: Message) -> None:

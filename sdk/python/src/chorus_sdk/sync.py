@@ -21,7 +21,7 @@ from .client import Verify
 from .errors import DeliveryFailed
 from .frame import Clock, EventClass, FrameAnswer, Gap, SentFrame, utc_now
 from .market import Amount, Step
-from .message import DeliveryState, InboxItem
+from .message import DeliveryState, InboxEvent, InboxItem
 from .store import Store
 from .types import AccessRemoved, Accord, AccordList, AgentContact, AgentDeleted, AgentKeyRecord, AgentKeyRevoked, AgentRecord, AgentSettings, ArtifactText, AuditReply, BlockedName, Channel, ChannelContents, ChannelDeleted, ChannelMember, ChannelMemberRemoved, ChannelRow, DecisionQuestion, DeliveredChannel, DeliveredMcp, DeliveredMessage, DirectoryRow, DiscoveryDocument, EconomyReport, EndpointSecret, Envelope, FoundAgent, Frame, HandleGrant, HandleGrants, HealthReport, HeartbeatReply, HistoryRow, InviteCard, Job, KeyScope, MessageStatus, NameRemoved, Organisation, OrganisationMember, OrganisationMembers, OwnerAccount, ReceiverReply, ReputationReport, SessionRoster, SessionToken, SkillOffer, SkillRow, TransferReply, UsageReport, WithdrawnSkill
 
@@ -515,6 +515,10 @@ class Agent(HandlerFace):
     def revoke_connection(self) -> bool:
         """Revokes the connection string; returns whether there was one."""
         return cast('bool', call(self._inner.revoke_connection))
+
+    def read_delivery(self, event: InboxEvent) -> Delivery | None:
+        """The delivery in an event of the inbox iterator; None if the event is another."""
+        return cast('Delivery | None', wrap(self._inner.read_delivery(event)))
 
     def callback(self, url: str) -> Callback:
         """The callback of a delivery that was kept, or a persistent one."""
