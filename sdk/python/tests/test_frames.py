@@ -105,7 +105,8 @@ async def test_a_lock_excludes_and_is_released_on_every_way_out(make_agent: Make
 
 async def test_a_lock_waits_and_is_extended(make_agent: MakeAgent) -> None:
     alice = await make_agent("alice")
-    one, two = alice.session("cc-one"), alice.session("cc-two")
+    hasty = agent_at(alice.hub_url, alice)  # it extends at once, and not after half a minute
+    one, two = hasty.session("cc-one"), alice.session("cc-two")
     order: list[str] = []
     async with watching(two, "kind:agent_lease_extend") as extensions, anyio.create_task_group() as tasks:
 
@@ -114,12 +115,13 @@ async def test_a_lock_waits_and_is_extended(make_agent: MakeAgent) -> None:
                 order.append("two")
 
         with anyio.fail_after(WAIT_S):
-            async with one.lock("db", ttl=0.4):
+            async with one.lock("db", ttl=60):
                 tasks.start_soon(take_second)
                 await next_frame(extensions)
                 await next_frame(extensions)
                 order.append("one")
     assert order == ["one", "two"]
+    await hasty.close()
 
 
 async def test_frames_to_other_handles_do_not_name_the_session(make_agent: MakeAgent) -> None:

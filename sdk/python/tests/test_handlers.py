@@ -132,10 +132,13 @@ async def test_a_handler_that_runs_when_the_agent_stops_is_finished(make_agent: 
 async def test_a_rotated_key_ends_serve(make_agent: MakeAgent) -> None:
     bob = await make_agent("bob")
     other = Agent(bob.agent_id, bob.key, bob.hub_url)
-    inbox = bob.inbox("0")
+
+    @bob.on_message
+    async def take(message: Message) -> None:
+        pass
 
     async def rotate() -> None:
-        await inbox.opened()
+        await other.send(bob.agent_id, "it listens when this is acknowledged", wait="receipt", timeout=WAIT_S)
         await other.rotate_key()
 
     with anyio.fail_after(WAIT_S):
