@@ -9,8 +9,9 @@ import pytest
 from actors import WAIT_S
 from conftest import MakeAgent
 
-from chorus_sdk import Agent, Message, WakeBudget
+from chorus_sdk import Agent, MemoryStore, Message, Receipt, WakeBudget
 from chorus_sdk.limits import MAX_WAKES_PER_HOUR, MAX_WAKES_PER_SENDER
+from chorus_sdk.types import MessageStatus, ReceiverReply
 from chorus_sdk.wake import format_prompt, remove_hidden
 
 pytestmark = pytest.mark.anyio
@@ -67,6 +68,42 @@ async def test_a_run_that_fails_is_told_to_the_sender_and_a_repeat_costs_no_run(
         await again.close()
     assert len(runs) == 2
     assert '"one"' in runs[0] and '"one"' not in runs[1], "an acknowledged message is in no further run"
+
+
+class CrashingAgent(Agent):
+    """Dies after its answer and before its receipt."""
+
+    crashed: anyio.Event
+
+    async def respond(self, trace_id: str, reply: ReceiverReply) -> MessageStatus:
+        self.crashed.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_crash_between_answer_and_receipt_sends_no_second_answer(make_agent: MakeAgent) -> None:
+    alice, bot = await make_agent("alice"), await make_agent("bot")
+    sent = await alice.send(bot.agent_id, "hello")
+    first = CrashingAgent(bot.agent_id, bot.key, bot.hub_url, store=MemoryStore("0"))
+    second = Agent(bot.agent_id, bot.key, bot.hub_url, store=MemoryStore("0"))
+    first.crashed = anyio.Event()
+    stop = anyio.Event()
+    with anyio.fail_after(WAIT_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: first.wake(lambda prompt: "the first answer", window=0.01))
+            await first.crashed.wait()
+            tasks.cancel_scope.cancel()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: second.wake(lambda prompt: "another answer", window=0.01, stop=stop))
+            async with alice.inbox("0") as inbox:
+                items = [await anext(inbox), await anext(inbox)]
+            stop.set()
+    assert isinstance(items[0], Message) and items[0].text == "the first answer"
+    assert isinstance(items[1], Receipt) and items[1].trace_id == sent.trace_id
+    received = [row for row in await alice.fetch_history() if row["sender_id"] == bot.agent_id]
+    assert len(received) == 1
+    await first.close()
+    await second.close()
 
 
 async def test_the_budget_of_runs() -> None:

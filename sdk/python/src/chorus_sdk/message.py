@@ -69,7 +69,9 @@ class Message:
         await self._agent.respond(self.trace_id, reply)
         self._answered = reply
 
-    async def reply(self, text: str, *, cultural_context: str | None = None) -> SendResult:
+    async def reply(
+        self, text: str, *, cultural_context: str | None = None, idempotency_key: str | None = None
+    ) -> SendResult:
         """Writes back in the same conversation, one turn on (SDK-07)."""
         return await self._agent.send(
             self.sender,
@@ -77,6 +79,7 @@ class Message:
             cultural_context=cultural_context,
             conversation_id=self.conversation_id or self.trace_id,
             turn_number=(self.turn_number or 1) + 1,
+            idempotency_key=idempotency_key,
         )
 
     def turn_key(self) -> tuple[str, str, int] | None:

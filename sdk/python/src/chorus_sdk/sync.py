@@ -112,9 +112,9 @@ class Message(SyncObject):
         """Tells the sender that the message was not taken, and why."""
         call(self._inner.fail, code, detail)
 
-    def reply(self, text: str, *, cultural_context: str | None=None) -> SendResult:
+    def reply(self, text: str, *, cultural_context: str | None=None, idempotency_key: str | None=None) -> SendResult:
         """Writes back in the same conversation, one turn on (SDK-07)."""
-        return cast('SendResult', call(self._inner.reply, text, cultural_context=cultural_context))
+        return cast('SendResult', call(self._inner.reply, text, cultural_context=cultural_context, idempotency_key=idempotency_key))
 
     def turn_key(self) -> tuple[str, str, int] | None:
         return cast('tuple[str, str, int] | None', wrap(self._inner.turn_key()))

@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 
 from . import limits
-from .errors import ChorusError, single_error
+from .errors import ChorusError, Conflict, single_error
 from .listener import call_handler
 from .message import ADAPTATION_FAILED, Message, parse_inbox_event
 from .types import ReceiverReply
@@ -110,7 +110,7 @@ class Waker:
             try:
                 answer = await call_handler(self._run, format_prompt(sender, fresh))
                 if answer:
-                    await fresh[-1].reply(str(answer))
+                    await self._send_answer(fresh[-1], str(answer))
             except Exception:
                 log.exception("the run for messages of %s failed", sender)
                 reply = {
@@ -121,6 +121,25 @@ class Waker:
             for message in fresh:
                 await self._agent._send_reply(message, reply)  # pyright: ignore[reportPrivateUsage]
         await self._finish([message.cursor for message in batch if message.cursor is not None])
+
+    async def _send_answer(self, message: Message, text: str) -> None:
+        """The key is that of the message: after a crash between answer and receipt the first answer stands. A run is
+        not paid twice because the hub was away."""
+        client = self._agent._client  # pyright: ignore[reportPrivateUsage]
+        failures = 0
+        while True:
+            try:
+                await message.reply(text, idempotency_key=f"answer-{message.trace_id}")
+                return
+            except Conflict as error:
+                if error.code != "ERR_IDEMPOTENCY_CONFLICT":
+                    raise
+                return
+            except ChorusError as error:
+                if not error.retryable:
+                    raise
+            failures += 1
+            await client.sleep(client.backoff.delay_after(failures))
 
     async def _is_unanswered(self, message: Message) -> bool:
         """A message that comes again after a crash, or that another process answered, costs no second run (WAK-04)."""
