@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,11 +14,13 @@ from typing import Any
 import anyio
 import anyio.from_thread
 import pytest
+from actors import WAIT_S
 from conftest import MakeAgent
 from standardwebhooks import Webhook
 
 from chorus_sdk import Agent, Delivery, EndpointApp, InvalidInput, Message, SignatureInvalid, verify_signature
-from chorus_sdk.types import ReceiverReply
+from chorus_sdk.channel import RoomStream
+from chorus_sdk.types import ChannelRow, ReceiverReply
 
 pytestmark = pytest.mark.anyio
 SECRET = "whsec_" + base64.b64encode(b"endpoint-secret-of-the-tests-32b").decode()
@@ -148,10 +150,6 @@ async def test_the_hub_posts_and_the_sender_hears_the_answer(make_agent: MakeAge
         async def handle(message: Message) -> None:
             handled.append((message.text, message.trace_id))
 
-        @placeholder.on_delivery
-        async def take(delivery: Delivery) -> None:
-            handled.append((delivery.message["content"], delivery.channel["id"]))
-
         with served(app, portal) as url:
             bob = await make_agent("bob", endpoint=url, endpoint_secret=SECRET)
             sent = await alice.send(bob.agent_id, "by endpoint")
@@ -161,3 +159,32 @@ async def test_the_hub_posts_and_the_sender_hears_the_answer(make_agent: MakeAge
             assert refused.response is not None and refused.response.get("error_code") == "SDK_SIGNATURE_INVALID"
         await placeholder.close()
     assert handled == [("by endpoint", sent.trace_id)]
+
+
+async def test_a_signed_delivery_of_a_channel_is_answered(make_agent: MakeAgent) -> None:
+    alice = await make_agent("alice")
+    remote = Agent("remote@elsewhere", "ca_none", alice.hub_url)
+
+    @remote.on_delivery
+    async def answer(delivery: Delivery) -> None:
+        await delivery.callback.message(f"{delivery.message['content']} yourself")
+
+    room = await alice.create_channel("room")
+    rows = room.stream()
+    await rows.opened()
+    async with anyio.from_thread.BlockingPortal() as portal:
+        with served(EndpointApp(remote, SECRET), portal) as url:
+            await room.add_connection(url, "remote", signing_secret=SECRET)
+            await room.post("@remote hello")
+            with anyio.fail_after(WAIT_S):
+                said = [row async for row in take_until(rows, "remote")]
+    await rows.close()
+    await remote.close()
+    assert said[-1].get("content") == "@remote hello yourself"
+
+
+async def take_until(rows: RoomStream, sender: str) -> AsyncIterator[ChannelRow]:
+    async for row in rows:
+        yield row
+        if row["type"] == "message" and row.get("sender") == sender:
+            return
