@@ -7,6 +7,7 @@ import itertools
 import anyio
 import pytest
 from actors import QUICK, WAIT_S, EventCutter, SilentProxy, agent_at, proxy
+from anyio.abc import SocketAttribute, SocketStream
 from conftest import MakeAgent
 
 from chorus_sdk import Agent, AgentUnregistered, ConnectionFailed, KeyRotated, Message, Unauthorized
@@ -113,6 +114,37 @@ async def test_a_hub_that_is_stopped_and_goes_on(own_hub: TestHub) -> None:
     assert (first.text, second.text) == ("before", "after")
     for agent in (alice, bob, patient):
         await agent.close()
+
+
+ENVELOPE = '{"chorus_version":"0.4","sender_id":"a@h","original_text":"well formed","sender_culture":"en"}'
+MIXED_EVENTS = [
+    ("connected", "[]"),
+    ("message", "no json"),
+    ("message", "[1]"),
+    ("message", "{}"),
+    ("receipt", "3"),
+    ("later-kind", "7"),
+    ("message", f'{{"trace_id":"t","sender_id":"a@h","timestamp":"x","envelope":{ENVELOPE}}}'),
+]
+
+
+async def test_events_that_cannot_be_understood_are_passed_over() -> None:
+    """No hub of ours writes such events, so a server of the test does."""
+    lines = [f"event: {name}\nid: {at}\ndata: {data}\n\n" for at, (name, data) in enumerate(MIXED_EVENTS, 1)]
+
+    async def answer(client: SocketStream) -> None:
+        async with client:
+            await client.receive()
+            head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+            await client.send((head + "".join(lines)).encode())
+            await anyio.sleep_forever()
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer)
+        port = listener.extra(SocketAttribute.local_port)
+        async with Agent("bob@chorus", "ca_none", f"http://127.0.0.1:{port}") as bob:
+            assert await collect(bob, 1) == ["well formed"]
+        tasks.cancel_scope.cancel()
 
 
 async def test_cancelling_loses_nothing(make_agent: MakeAgent) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from . import limits
 from .base import AgentBase, get, segment_path
 from .client import EventStream, HubClient
 from .core import Answer, ApiCall, dump_json, new_key
+from .errors import UnexpectedAnswer
 from .message import InboxEvent
 from .types import (
     ArtifactText,
@@ -32,6 +34,7 @@ from .types import (
     PersistentCallback,
 )
 
+log = logging.getLogger("chorus_sdk")
 DeliverMode = Literal["all", "mentions"]
 CALLBACK_QUEUE_LEN = 64
 """Max events queued for the open request of a callback; beyond it the caller waits."""
@@ -183,8 +186,12 @@ class RoomStream:
     async def __anext__(self) -> ChannelRow:
         while True:
             event = await anext(self._stream)
-            if event.cursor is not None and event.name != "connected":
+            if event.cursor is None or event.name == "connected":
+                continue
+            try:
                 return cast(ChannelRow, event.json())
+            except (ValueError, UnexpectedAnswer):
+                log.warning("a row of kind %.40r was not understood", event.name)
 
     async def opened(self) -> None:
         """Waits until the stream is open: from then on nothing is missed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
@@ -16,7 +17,7 @@ from . import limits
 from .base import AgentBase, get, segment_path
 from .client import EventStream, HubClient
 from .core import ApiCall
-from .errors import ChorusError, ResourceClaimed, single_error
+from .errors import ChorusError, ResourceClaimed, UnexpectedAnswer, single_error
 from .locks import LockClaims
 from .types import (
     AccessRemoved,
@@ -28,6 +29,7 @@ from .types import (
     SubmissionReply,
 )
 
+log = logging.getLogger("chorus_sdk")
 Clock = Callable[[], datetime]
 EventClass = Literal["merged", "stale", "released", "other"]
 
@@ -348,9 +350,12 @@ class FrameStream:
                     return Gap()
                 continue
             self._is_gap_expected = False
-            frame = cast(Frame, event.json())
-            if self._is_new(frame):
-                return frame
+            try:
+                frame = cast(Frame, event.json())
+                if self._is_new(frame):
+                    return frame
+            except (KeyError, TypeError, ValueError, UnexpectedAnswer):
+                log.warning("a frame of kind %.40r was not understood", event.name)
 
     def _is_new(self, frame: Frame) -> bool:
         frame_id = frame["frame_id"]

@@ -12,7 +12,7 @@ import anyio
 from .base import AgentBase, get, segment_path
 from .core import ApiCall, as_object
 from .credits import Credits
-from .errors import ChorusError, InvalidInput, WaitTimeout
+from .errors import ChorusError, InvalidInput, UnexpectedAnswer, WaitTimeout
 from .schema import describe_schema
 from .sse import StreamEvent
 from .types import (
@@ -256,7 +256,12 @@ class MarketCalls(AgentBase):
 
 
 def is_result_of(event: StreamEvent, job_id: str) -> bool:
-    return event.name == "job_result" and event.json().get("job_id") == job_id
+    if event.name != "job_result":
+        return False
+    try:
+        return event.json().get("job_id") == job_id
+    except (ValueError, UnexpectedAnswer):
+        return False
 
 
 def fill_references(template: object, first: object, output: object) -> object:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 
 from . import limits
-from .errors import DeliveryFailed
+from .errors import DeliveryFailed, UnexpectedAnswer
 from .sse import StreamEvent
 from .types import Envelope, MessageEvent, ReceiptEvent, ReceiverReply
 
 if TYPE_CHECKING:
     from .agent import Agent
 
+log = logging.getLogger("chorus_sdk")
 ADAPTATION_FAILED = "ADAPTATION_FAILED"
 """The code that a sender sees when the handler of the receiver failed."""
 DeliveryState = Literal["delivered_sse", "delivered", "queued", "failed"]
@@ -153,7 +155,8 @@ def parse_inbox_event(agent: Agent, event: StreamEvent) -> InboxItem | None:
                 receipt["timestamp"],
                 event.cursor,
             )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, UnexpectedAnswer):
+        log.warning("an event of kind %.40r was not understood", event.name)
         return None
     if event.name == "connected" or event.cursor is None:
         return None

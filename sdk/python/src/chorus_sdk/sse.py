@@ -138,7 +138,7 @@ class ResumeState:
         if event.retry_ms is not None:
             self._retry_s = min(event.retry_ms / 1000, limits.MAX_RETRY_AFTER_S)
         if event.name == "closing":
-            reason = _closing_reason(event)
+            reason = _text_field(event, "reason")
             self._final_reason = reason if reason in FINAL_REASONS else None
             return False
         if event.name == "message" and not event.data:
@@ -151,8 +151,7 @@ class ResumeState:
                 return False
             self.last_cursor = event.cursor
         if event.name == "connected" and self.connected_at is None:
-            timestamp = event.json().get("timestamp")
-            self.connected_at = timestamp if isinstance(timestamp, str) else None
+            self.connected_at = _text_field(event, "timestamp")
         return True
 
     def raise_if_final(self) -> None:
@@ -172,9 +171,9 @@ class ResumeState:
         return max(wait, min(asked or 0.0, limits.MAX_RETRY_AFTER_S))
 
 
-def _closing_reason(event: StreamEvent) -> str | None:
+def _text_field(event: StreamEvent, name: str) -> str | None:
     try:
-        reason = event.json().get("reason")
+        value = event.json().get(name)
     except (ValueError, UnexpectedAnswer):
         return None
-    return reason if isinstance(reason, str) else None
+    return value if isinstance(value, str) else None
