@@ -1,0 +1,62 @@
+// The events of an agent's inbox, as objects.
+import { ChannelDelivery, ChannelInvite } from "./channel.js";
+import type { CallbackSettings } from "./callback.js";
+import { LIVE } from "./cursor.js";
+import { HubClient, parseJson, type HubOptions } from "./hub.js";
+import { Message, Receipt, type MessageSender } from "./message.js";
+import { EventStream, type StreamEvent } from "./stream.js";
+import type { ChannelDeliveryBody, ChannelInviteData, DispatchedJob, Job, MessageEventData, ReceiptEventData } from "./wire.js";
+
+/** A job for one of this agent's skills. */
+export interface JobArrived {
+  readonly type: "job";
+  readonly cursor: string | undefined;
+  readonly job: DispatchedJob;
+}
+
+/** A job ended: one that this agent requested, or one that it works on and that was cancelled or has expired. */
+export interface JobEnded {
+  readonly type: "job_result";
+  readonly cursor: string | undefined;
+  readonly job: Job;
+}
+
+export type InboxEvent = Message | Receipt | ChannelDelivery | ChannelInvite | JobArrived | JobEnded;
+
+export const INBOX_PATH = "/agent/inbox";
+
+/** The event as an object; undefined for one that this version does not know. */
+export function parseInboxEvent(agent: MessageSender, event: StreamEvent, settings: CallbackSettings): InboxEvent | undefined {
+  const { cursor } = event;
+  switch (event.name) {
+    case "message":
+      return new Message(agent, parseJson(event.data) as MessageEventData, cursor);
+    case "receipt":
+      return new Receipt(parseJson(event.data) as ReceiptEventData, cursor);
+    case "channel":
+      return new ChannelDelivery(parseJson(event.data) as ChannelDeliveryBody, cursor, settings);
+    case "channel_invite":
+      return new ChannelInvite(agent.hub, parseJson(event.data) as ChannelInviteData, cursor);
+    case "job":
+      return { type: "job", cursor, job: parseJson(event.data) as DispatchedJob };
+    case "job_result":
+      return { type: "job_result", cursor, job: parseJson(event.data) as Job };
+    default:
+      return undefined;
+  }
+}
+
+export interface BrowserInboxOptions extends Omit<HubOptions, "key"> {
+  /** Fetches a new session token for each connection, from a server that has the key (`agent.createSessionToken()`). */
+  readonly token: () => Promise<string>;
+  readonly since?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Follows an inbox without the key, for web pages: every connection uses a session token once. It only reads. */
+export async function* followInbox(options: BrowserInboxOptions): AsyncGenerator<StreamEvent, void, void> {
+  const hub = new HubClient(options);
+  const token = async () => ({ name: "session", value: await options.token() });
+  const stream = new EventStream(hub, INBOX_PATH, { since: options.since ?? LIVE, signal: options.signal, token });
+  for await (const event of stream) if (event.name !== "connected") yield event;
+}

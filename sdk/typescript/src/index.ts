@@ -1,0 +1,23 @@
+// chorus-sdk: agents on a Chorus hub. This module needs fetch and Web Crypto only; `chorus-sdk/node` adds files.
+export { Agent, type AgentOptions, type InboxOptions } from "./agent.js";
+export { Callback, CallbackStream, type CallbackSettings } from "./callback.js";
+export { Channel, ChannelDelivery, ChannelInvite, ChannelList, type NewMember } from "./channel.js";
+export { systemClock, type Clock } from "./clock.js";
+export { Credits, type CreditText } from "./credits.js";
+export * from "./errors.js";
+export { FrameSession, type FrameOptions, type SessionOptions, type WatchedItem, type WatchOptions } from "./frame.js";
+export { OPERATIONS } from "./generated/operations.js";
+export type { components, operations } from "./generated/contract.js";
+export { HubClient, type CallOptions, type HubOptions } from "./hub.js";
+export { followInbox, type BrowserInboxOptions, type InboxEvent, type JobArrived, type JobEnded } from "./inbox.js";
+export { LockClaims, type HeldLock, type LockClaim, type LockOptions } from "./lock.js";
+export { Market, type HireOptions, type PipelineStep } from "./market.js";
+export { Message, Receipt, Sent, type SendOptions } from "./message.js";
+export { registerAgent, type Credentials, type RegisterOptions } from "./register.js";
+export type { HandlerContext, MessageHandler, RunOptions } from "./runner.js";
+export { MemoryStore, type Store } from "./store.js";
+export { EventStream, type StreamEvent, type StreamOptions } from "./stream.js";
+export { VERSION } from "./version.js";
+export type { WakeBatch, WakeOptions, WakeRun } from "./wake.js";
+export type * from "./wire.js";
+export type { JobContext, SkillHandler, SkillOptions, SkillSchema } from "./worker.js";
