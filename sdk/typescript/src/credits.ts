@@ -17,7 +17,7 @@ export class Credits {
   /** From digits with at most two decimals, such as `"0.10"`. */
   static parse(text: CreditText | Credits): Credits {
     if (text instanceof Credits) return text;
-    const match = /^(\d{1,10})(?:\.(\d{1,2}))?$/.exec(text);
+    const match = typeof text === "string" ? /^(\d{1,10})(?:\.(\d{1,2}))?$/.exec(text) : null;
     if (match === null) throw new InputError("credits are digits with at most two decimals");
     return Credits.ofHundredths(Number(match[1]) * 100 + Number((match[2] ?? "").padEnd(2, "0")));
   }

@@ -47,6 +47,7 @@ export class WakeLoop {
   /** When runs began, with their sender. */
   #runs: { readonly at: number; readonly sender: string }[] = [];
   readonly #stopping = new AbortController();
+  #pause: AbortController | undefined;
   #loop: Promise<void> | undefined;
 
   constructor(hub: HubClient, store: Store, run: WakeRun, options: WakeOptions) {
@@ -71,6 +72,7 @@ export class WakeLoop {
     }
     waiting.push({ message, finish });
     this.#waiting.set(message.sender, waiting);
+    this.#pause?.abort();
     this.#loop ??= this.#work().finally(() => (this.#loop = undefined));
   }
 
@@ -87,7 +89,9 @@ export class WakeLoop {
     while (this.#waiting.size > 0 && !signal.aborted) {
       const { sender, waitMs } = this.#nextRun();
       if (waitMs > 0) {
-        await clock.sleep(waitMs, signal);
+        // A message of another sender may be due earlier.
+        this.#pause = new AbortController();
+        await clock.sleep(waitMs, AbortSignal.any([signal, this.#pause.signal]));
         continue;
       }
       const batch = this.#waiting.get(sender) ?? [];
