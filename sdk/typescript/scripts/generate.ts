@@ -33,24 +33,6 @@ function dropKeys(value: Json, isPropertyMap = false): Json {
   return Object.fromEntries(kept.map(([key, item]) => [key, dropKeys(item, key === "properties")]));
 }
 
-/** Without texts about single parameters, which /docs of the hub shows: the package stays small. */
-function dropDescriptions(value: Json): void {
-  if (value === null || typeof value !== "object") return;
-  if (!Array.isArray(value)) delete value["description"];
-  for (const item of Object.values(value)) dropDescriptions(item);
-}
-
-/** Only successful answers: errors have their own type. */
-function keepSuccesses(document: JsonObject): void {
-  for (const path of Object.values(asObject(document["paths"]))) {
-    for (const [method, operation] of Object.entries(asObject(path))) {
-      if (!METHODS.includes(method)) continue;
-      const responses = asObject(asObject(operation)["responses"]);
-      for (const status of Object.keys(responses)) if (!status.startsWith("2")) delete responses[status];
-    }
-  }
-}
-
 /** The objects of events are in no operation, so `chorus schema` adds them. */
 function addEventSchemas(document: JsonObject): void {
   const schemas = asObject(asObject(document["components"])["schemas"]);
@@ -67,33 +49,89 @@ function addEventSchemas(document: JsonObject): void {
 }
 
 async function printContract(document: JsonObject): Promise<string> {
-  const pruned = asObject(dropKeys(document));
-  keepSuccesses(pruned);
-  dropDescriptions(pruned["paths"] ?? null);
+  const pruned = { ...asObject(dropKeys(document)), paths: {} };
   const nodes = await openapiTS(pruned as unknown as OpenAPI3, { alphabetize: true });
-  // The operations have everything that the paths have, by name.
+  // Operations are printed below in a shorter form.
   const text = astToString(nodes)
-    .replace(/^export interface paths \{\n[^]*?^\}\n/m, "")
-    .replace(/^export type (webhooks|\$defs) = .*\n/gm, "")
-    .replace(/^ *(?:cookie\?: never;|headers: \{\n *\[name: string\]: unknown;\n *\};)\n/gm, "")
+    .replace(/^export interface (paths|operations) \{\n[^]*?^\}\n/gm, "")
+    .replace(/^export type (webhooks|\$defs|operations|paths) = .*\n/gm, "")
     .replace(/^ *\/\*\* (?:Format: [\w-]+|@constant|@enum \{string\}) \*\/\n/gm, "")
     .replace(/^ *\* (?:Format: [\w-]+|@constant|@enum \{string\})\n/gm, "")
     .replace(/^( *)\/\*\*\n *\* (?:@description )?(.*)\n *\*\/$/gm, "$1/** $2 */")
     .replaceAll("/** @description ", "/** ")
     .replaceAll(" (enum property replaced by openapi-typescript)", "")
     .replaceAll("    ", " ");
-  return `${HEADER}\n${text}`;
+  const operations = listOperations(document).map((operation) => printOperation(document, operation));
+  return `${HEADER}\n${text}\n/** What each operation takes, and its answer in JSON. */\nexport interface operations {\n${operations.join("\n")}\n}\n`;
+}
+
+interface Operation {
+  readonly id: string;
+  readonly method: string;
+  readonly path: string;
+  readonly details: JsonObject;
+}
+
+function listOperations(document: JsonObject): Operation[] {
+  const operations: Operation[] = [];
+  for (const [path, methods] of Object.entries(asObject(document["paths"]))) {
+    for (const [method, details] of Object.entries(asObject(methods))) {
+      if (!METHODS.includes(method)) continue;
+      operations.push({ id: String(asObject(details)["operationId"]), method, path, details: asObject(details) });
+    }
+  }
+  return operations.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 function printOperations(document: JsonObject): string {
-  const rows: string[] = [];
-  for (const [path, methods] of Object.entries(asObject(document["paths"]))) {
-    for (const [method, operation] of Object.entries(asObject(methods))) {
-      if (!METHODS.includes(method)) continue;
-      rows.push(`  ${String(asObject(operation)["operationId"])}: ["${method.toUpperCase()}", "${path}"],`);
-    }
-  }
-  return `${HEADER}\n/** The method and the path of every operation of the contract. */\nexport const OPERATIONS = {\n${rows.sort().join("\n")}\n} as const;\n`;
+  const rows = listOperations(document).map(({ id, method, path }) => `  ${id}: ["${method.toUpperCase()}", "${path}"],`);
+  return `${HEADER}\n/** The method and the path of every operation of the contract. */\nexport const OPERATIONS = {\n${rows.join("\n")}\n} as const;\n`;
+}
+
+function printSchema(schema: JsonObject): string {
+  const { $ref, type, enum: values } = schema;
+  if (typeof $ref === "string") return `components["schemas"]["${$ref.split("/").at(-1)}"]`;
+  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(" | ");
+  if (type === "string") return "string";
+  if (type === "integer" || type === "number") return "number";
+  return type === "object" ? "Record<string, unknown>" : "string | number";
+}
+
+/** The JSON of a body or an answer; undefined for pages, streams and empty answers. */
+function printJsonContent(holder: JsonObject | undefined): string | undefined {
+  const content = holder?.["content"] === undefined ? {} : asObject(holder["content"]);
+  const json = content["application/json"] ?? content["application/schema+json"];
+  return json === undefined ? undefined : printSchema(asObject(asObject(json)["schema"]));
+}
+
+/** These headers are options of every call, or belong to streams. */
+const CALL_HEADERS = ["Idempotency-Key", "Last-Event-ID"];
+
+function printParameters(document: JsonObject, { details }: Operation): string[] {
+  const shared = asObject(asObject(document["components"])["parameters"]);
+  const parameters = (Array.isArray(details["parameters"]) ? details["parameters"] : []).map((item) => {
+    const parameter = asObject(item);
+    return typeof parameter["$ref"] === "string" ? asObject(shared[parameter["$ref"].split("/").at(-1) ?? ""]) : parameter;
+  });
+  return ["path", "query", "header"].flatMap((place) => {
+    const own = parameters.filter((parameter) => parameter["in"] === place && !CALL_HEADERS.includes(String(parameter["name"])));
+    if (own.length === 0) return [];
+    const isRequired = own.some((parameter) => parameter["required"] === true);
+    const fields = own.map((parameter) => `"${String(parameter["name"])}"${parameter["required"] === true ? "" : "?"}: ${printSchema(asObject(parameter["schema"]))}`);
+    return [`${place}${isRequired ? "" : "?"}: { ${fields.join("; ")} }`];
+  });
+}
+
+/** What an operation takes and what it answers when it succeeds. */
+function printOperation(document: JsonObject, operation: Operation): string {
+  const parts = printParameters(document, operation);
+  const request = operation.details["requestBody"];
+  const body = printJsonContent(request === undefined ? undefined : asObject(request));
+  if (body !== undefined) parts.push(`body${asObject(request)["required"] === true ? "" : "?"}: ${body}`);
+  const answers = Object.entries(asObject(operation.details["responses"])).filter(([status]) => status.startsWith("2"));
+  const replies = new Set(answers.map(([, answer]) => printJsonContent(asObject(answer)) ?? "never"));
+  parts.push(`reply: ${[...replies].join(" | ")}`);
+  return ` ${operation.id}: { ${parts.join("; ")} };`;
 }
 
 /** The two tables of docs/errors.md. */

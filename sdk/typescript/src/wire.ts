@@ -35,27 +35,9 @@ export type KeyScope = Schemas["KeyScope"];
 /** The name of an operation of the contract. */
 export type OperationId = keyof typeof OPERATIONS & keyof operations;
 
-type JsonBody<Content> = Content extends { content: { "application/json": infer Body } } ? Body : never;
-type Responses<O extends OperationId> = operations[O]["responses"];
 /** The body of a successful answer in JSON. */
-export type Reply<O extends OperationId> = { [S in keyof Responses<O>]: JsonBody<Responses<O>[S]> }[keyof Responses<O>];
+export type Reply<O extends OperationId> = operations[O]["reply"];
 /** What a successful answer has in `data`. */
 export type ReplyData<O extends OperationId> = Reply<O> extends { data: infer Data } ? Data : never;
-
-type BodyOf<O extends OperationId> = operations[O] extends { requestBody: infer R }
-  ? JsonBody<R>
-  : operations[O] extends { requestBody?: infer R }
-    ? JsonBody<Exclude<R, undefined>> | undefined
-    : undefined;
-interface Parts<O extends OperationId> {
-  path: operations[O]["parameters"]["path"];
-  query: operations[O]["parameters"]["query"];
-  header: operations[O]["parameters"]["header"];
-  body: BodyOf<O>;
-}
-type PresentKey<P> = { [K in keyof P]: [P[K]] extends [undefined] ? never : K }[keyof P];
-type RequiredKey<P> = { [K in PresentKey<P>]: undefined extends P[K] ? never : K }[PresentKey<P>];
 /** The parameters of an operation: `path`, `query`, `header` and `body`, required where the contract requires them. */
-export type Input<O extends OperationId> = { [K in RequiredKey<Parts<O>>]: Parts<O>[K] } & {
-  [K in Exclude<PresentKey<Parts<O>>, RequiredKey<Parts<O>>>]?: Exclude<Parts<O>[K], undefined>;
-};
+export type Input<O extends OperationId> = Omit<operations[O], "reply">;

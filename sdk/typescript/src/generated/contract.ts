@@ -2244,240 +2244,360 @@ export interface components {
  responses: {
   /** The request is malformed. The message names the field, parameter or header at fault. */
   BadRequest: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The body is larger than this hub accepts. */
   ContentTooLarge: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The key is valid, but this operation needs a key of another kind, of another agent or with another scope. */
   Forbidden: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The request comes from a web page, or asks for a host, that this hub does not answer. */
   ForeignOrigin: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The request is malformed. The message names the field, parameter or header at fault. */
   FrameBadRequest: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The body is larger than this hub accepts. */
   FrameContentTooLarge: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The headers are larger, or more, than this hub accepts. */
   FrameHeadersTooLarge: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
   FrameInternalError: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The body did not arrive completely within 30 seconds. */
   FrameRequestTimeout: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** Too many requests. `Retry-After` says how many seconds to wait. */
   FrameTooManyRequests: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The key is missing, malformed or unknown. */
   FrameUnauthorized: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
   FrameUnavailable: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The body is not declared as JSON by its `Content-Type`. */
   FrameUnsupportedMediaType: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
   /** The headers are larger, or more, than this hub accepts. */
   HeadersTooLarge: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
   InternalError: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The request is malformed. The message names the field, parameter or header at fault. */
   MarketBadRequest: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The body is larger than this hub accepts. */
   MarketContentTooLarge: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The key is valid, but this operation needs a key of another kind, of another agent or with another scope. */
   MarketForbidden: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The request comes from a web page, or asks for a host, that this hub does not answer. */
   MarketForeignOrigin: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The headers are larger, or more, than this hub accepts. */
   MarketHeadersTooLarge: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
   MarketInternalError: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The body did not arrive completely within 30 seconds. */
   MarketRequestTimeout: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** Too many requests. `Retry-After` says how many seconds to wait. */
   MarketTooManyRequests: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The key is missing, malformed or unknown. */
   MarketUnauthorized: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
   MarketUnavailable: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The body is not declared as JSON by its `Content-Type`. */
   MarketUnsupportedMediaType: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
   /** The body did not arrive completely within 30 seconds. */
   RequestTimeout: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** Too many requests. `Retry-After` says how many seconds to wait. */
   TooManyRequests: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The key is missing, malformed or unknown. */
   Unauthorized: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
   Unavailable: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The body is not declared as JSON by its `Content-Type`. */
   UnsupportedMediaType: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The path and the query are longer than this hub accepts. */
   UriTooLong: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
   /** The request is malformed. The message names the field, parameter or header at fault. */
   WrappedOrMarketBadRequest: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
   /** The request comes from a web page, or asks for a host, that this hub does not answer. */
   WrappedOrMarketForeignOrigin: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
   /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
   WrappedOrMarketInternalError: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
   /** Too many requests. `Retry-After` says how many seconds to wait. */
   WrappedOrMarketTooManyRequests: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
   /** The key is missing, malformed or unknown. */
   WrappedOrMarketUnauthorized: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
   /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
   WrappedOrMarketUnavailable: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
   /** The request is malformed. The message names the field, parameter or header at fault. */
   WrappedOrRpcBadRequest: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["JsonRpcFailure"];
    };
   };
   /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
   WrappedOrRpcInternalError: {
+   headers: {
+    [name: string]: unknown;
+   };
    content: {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["JsonRpcFailure"];
    };
@@ -2493,1862 +2613,108 @@ export interface components {
  headers: never;
  pathItems: never;
 }
+
+/** What each operation takes, and its answer in JSON. */
 export interface operations {
- get_home: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/html": string;
-    };
-   };
-  };
- };
- get_discovery: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["DiscoveryDocument"];
-    };
-   };
-  };
- };
- get_frame_discovery: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["FrameDiscoveryDocument"];
-    };
-   };
-  };
- };
- get_hub_metadata: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["ResourceMetadata"];
-    };
-   };
-  };
- };
- get_tools_metadata: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["ResourceMetadata"];
-    };
-   };
-  };
- };
- get_channel_tools_metadata: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    channel: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["ResourceMetadata"];
-    };
-   };
-  };
- };
- get_account: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    owner: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["OwnerAccount"];
-    };
-   };
-  };
- };
- issue_credits: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    owner: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["CreditIssue"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["OwnerAccount"];
-    };
-   };
-  };
- };
- list_activity: {
-  parameters: {
-   query?: {
-    limit?: number;
-    since?: number;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_ActivityRow"];
-    };
-   };
-  };
- };
- list_blocks: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_BlockedName"];
-    };
-   };
-  };
- };
- put_block: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_BlockedName"];
-    };
-   };
-  };
- };
- delete_block: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_NameRemoved"];
-    };
-   };
-  };
- };
- create_connection: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ConnectionCreated"];
-    };
-   };
-  };
- };
- revoke_connection: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ConnectionRevoked"];
-    };
-   };
-  };
- };
- list_contacts: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_AgentContact"];
-    };
-   };
-  };
- };
- put_contact: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_AgentContact"];
-    };
-   };
-  };
- };
- delete_contact: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_NameRemoved"];
-    };
-   };
-  };
- };
- create_endpoint_secret: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_EndpointSecret"];
-    };
-   };
-  };
- };
- stream_inbox: {
-  parameters: {
-   query?: {
-    session?: string;
-    since?: number;
-   };
-   header?: {
-    /** The `id` of the last event that the client has. The stream first replays everything after it. It takes precedence over `since`. */
-    "Last-Event-ID"?: components["parameters"]["LastEventId"];
-   };
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/event-stream": string;
-    };
-   };
-  };
- };
- list_keys: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_AgentKeyRecord"];
-    };
-   };
-  };
- };
- create_key: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["NewAgentKey"];
-   };
-  };
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_AgentKeyRecord"];
-    };
-   };
-  };
- };
- revoke_key: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_AgentKeyRevoked"];
-    };
-   };
-  };
- };
- rotate_key: {
-  parameters: {
-   query?: never;
-   header?: {
-    /** Makes a repeated request safe. For 24 hours the same key with the same body gets the first answer again; with another body it is refused with 409. */
-    "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-   };
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["KeyRotation"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_RotatedKey"];
-    };
-   };
-  };
- };
- list_messages: {
-  parameters: {
-   query?: {
-    limit?: number;
-    since?: string;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_HistoryRow"];
-    };
-   };
-  };
- };
- respond_to_message: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    trace_id: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["ReceiverReply"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_MessageStatus"];
-    };
-   };
-  };
- };
- create_session: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_SessionToken"];
-    };
-   };
-  };
- };
- get_settings: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_AgentSettings"];
-    };
-   };
-  };
- };
- update_settings: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["SettingsChange"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_AgentSettings"];
-    };
-   };
-  };
- };
- get_usage: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_UsageReport"];
-    };
-   };
-  };
- };
- list_agents: {
-  parameters: {
-   query?: {
-    after?: string;
-    limit?: number;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_AgentRecord"];
-    };
-   };
-  };
- };
- register_agent_as_operator: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["OperatorRegistration"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_RegistrationReply"];
-    };
-   };
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_RegistrationReply"];
-    };
-   };
-  };
- };
- get_agent: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_AgentRecord"];
-    };
-   };
-  };
- };
- unregister_agent: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_AgentDeleted"];
-    };
-   };
-  };
- };
- list_postings: {
-  parameters: {
-   query?: {
-    before?: number;
-    job_id?: string;
-    limit?: number;
-    owner_id?: string;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["AuditReply"];
-    };
-   };
-  };
- };
- list_channels: {
-  parameters: {
-   query?: {
-    after?: string;
-    limit?: number;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_Channel"];
-    };
-   };
-  };
- };
- create_channel: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["NewChannel"];
-   };
-  };
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Channel"];
-    };
-   };
-  };
- };
- get_channel: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Channel"];
-    };
-   };
-  };
- };
- delete_channel: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ChannelDeleted"];
-    };
-   };
-  };
- };
- update_channel: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["ChannelChange"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Channel"];
-    };
-   };
-  };
- };
- list_artifacts: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ChannelContents"];
-    };
-   };
-  };
- };
- get_artifact: {
-  parameters: {
-   query?: {
-    version?: number;
-   };
-   header?: never;
-   path: {
-    id: string;
-    slug: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ArtifactText"];
-    };
-   };
-  };
- };
- post_callback_event: {
-  parameters: {
-   query?: never;
-   header?: {
-    /** Makes a repeated request safe. For 24 hours the same key with the same body gets the first answer again; with another body it is refused with 409. */
-    "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-   };
-   path: {
-    id: string;
-    token: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["CallbackEvent"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["CallbackAccepted"];
-    };
-   };
-  };
- };
- list_channel_members: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_ChannelMember"];
-    };
-   };
-  };
- };
- add_channel_member: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["MemberInvitation"];
-   };
-  };
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ChannelMember"];
-    };
-   };
-  };
- };
- remove_channel_member: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ChannelMemberRemoved"];
-    };
-   };
-  };
- };
- accept_channel_invitation: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ChannelMember"];
-    };
-   };
-  };
- };
- create_persistent_callback: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_PersistentCallback"];
-    };
-   };
-  };
- };
- list_channel_messages: {
-  parameters: {
-   query?: {
-    before?: number;
-    limit?: number;
-    since?: number;
-   };
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_ChannelRow"];
-    };
-   };
-  };
- };
- post_channel_message: {
-  parameters: {
-   query?: never;
-   header?: {
-    /** Makes a repeated request safe. For 24 hours the same key with the same body gets the first answer again; with another body it is refused with 409. */
-    "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-   };
-   path: {
-    id: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["ChannelPost"];
-   };
-  };
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ChannelRow"];
-    };
-   };
-  };
- };
- stream_channel: {
-  parameters: {
-   query?: {
-    session?: string;
-    since?: number;
-   };
-   header?: {
-    /** The `id` of the last event that the client has. The stream first replays everything after it. It takes precedence over `since`. */
-    "Last-Event-ID"?: components["parameters"]["LastEventId"];
-   };
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/event-stream": string;
-    };
-   };
-  };
- };
- get_console: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/html": string;
-    };
-   };
-  };
- };
- get_console_file: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    file: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "image/svg+xml": string;
-     "text/css": string;
-     "text/html": string;
-     "text/javascript": string;
-    };
-   };
-  };
- };
- discover_agents: {
-  parameters: {
-   query?: {
-    after?: string;
-    format?: string;
-    limit?: number;
-    max_cost?: number;
-    min_reputation?: number;
-    skill?: string;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["DiscoverReply"];
-    };
-   };
-  };
- };
- get_docs: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/html": string;
-    };
-   };
-  };
- };
- get_economy: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["EconomyReport"];
-    };
-   };
-  };
- };
- stream_activity: {
-  parameters: {
-   query?: {
-    since?: number;
-   };
-   header?: {
-    /** The `id` of the last event that the client has. The stream first replays everything after it. It takes precedence over `since`. */
-    "Last-Event-ID"?: components["parameters"]["LastEventId"];
-   };
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/event-stream": string;
-    };
-   };
-  };
- };
- submit_frame: {
-  parameters: {
-   query?: {
-    exclude_self?: string;
-   };
-   header?: {
-    "X-Chorus-Instrument"?: string;
-    "X-Chorus-Session"?: string;
-    "X-Chorus-Tool"?: string;
-   };
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["FrameSubmission"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SubmissionReply"];
-    };
-   };
-  };
- };
- list_grants: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    handle: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["HandleGrants"];
-    };
-   };
-  };
- };
- grant_access: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    grantee: string;
-    handle: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["HandleGrant"];
-    };
-   };
-  };
- };
- withdraw_grant: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    grantee: string;
-    handle: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["AccessRemoved"];
-    };
-   };
-  };
- };
- get_roster: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    handle: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SessionRoster"];
-    };
-   };
-  };
- };
- stream_frames: {
-  parameters: {
-   query?: {
-    filter?: string;
-    instrument?: string;
-    session?: string;
-    session_token?: string;
-    tool?: string;
-   };
-   header?: {
-    "Last-Event-ID"?: string;
-   };
-   path: {
-    handle: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/event-stream": string;
-    };
-   };
-  };
- };
- get_health: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_HealthReport"];
-    };
-   };
-  };
- };
- record_heartbeat: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: {
-   content: {
-    "application/json": components["schemas"]["Heartbeat"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["HeartbeatReply"];
-    };
-   };
-  };
- };
- receive_delivery: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    secret: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["ChannelDelivery"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["DeliveryAccepted"];
-    };
-   };
-  };
- };
- get_invite_page: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_InviteCard"];
-     "text/html": string;
-    };
-   };
-  };
- };
- list_invites: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_Vec_InviteRecord"];
-    };
-   };
-  };
- };
- create_invite: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["NewInvite"];
-   };
-  };
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_InviteRecord"];
-    };
-   };
-  };
- };
- open_registration: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_InviteGateStatus"];
-    };
-   };
-  };
- };
- revoke_invite: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_InviteRecord"];
-    };
-   };
-  };
- };
- list_jobs: {
-  parameters: {
-   query?: {
-    before?: string;
-    limit?: number;
-    role?: string;
-    status?: string;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["JobList"];
-    };
-   };
-  };
- };
- request_job: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["JobRequest"];
-   };
-  };
-  responses: {
-   202: {
-    content: {
-     "application/json": components["schemas"]["Job"];
-    };
-   };
-  };
- };
- get_job: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["Job"];
-    };
-   };
-  };
- };
- cancel_job: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["Job"];
-    };
-   };
-  };
- };
- report_job_result: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["JobResult"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["Job"];
-    };
-   };
-  };
- };
- call_hub_tools: {
-  parameters: {
-   query?: {
-    tools?: string;
-   };
-   header?: {
-    "MCP-Protocol-Version"?: "2026-07-28" | "2025-11-25";
-   };
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["JsonRpcRequest"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["JsonRpcReply"];
-    };
-   };
-   202: {
-    content?: never;
-   };
-  };
- };
- call_channel_tools: {
-  parameters: {
-   query?: never;
-   header?: {
-    "MCP-Protocol-Version"?: "2026-07-28" | "2025-11-25";
-   };
-   path: {
-    channel: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["JsonRpcRequest"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["JsonRpcReply"];
-    };
-   };
-   202: {
-    content?: never;
-   };
-  };
- };
- send_message: {
-  parameters: {
-   query?: never;
-   header?: {
-    /** Makes a repeated request safe. For 24 hours the same key with the same body gets the first answer again; with another body it is refused with 409. */
-    "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-   };
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["SendRequest"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_SendReply"];
-    };
-   };
-   202: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_SendReply"];
-    };
-   };
-  };
- };
- get_message_status: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    trace_id: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_MessageStatus"];
-    };
-   };
-  };
- };
- get_metrics: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/plain": string;
-    };
-   };
-  };
- };
- get_openapi: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": Record<string, never>;
-    };
-   };
-  };
- };
- create_organisation: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["NewOrganisation"];
-   };
-  };
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["Organisation"];
-    };
-   };
-  };
- };
- list_accords: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    org: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["AccordList"];
-    };
-   };
-  };
- };
- propose_accord: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    org: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["NewAccord"];
-   };
-  };
-  responses: {
-   201: {
-    content: {
-     "application/json": components["schemas"]["Accord"];
-    };
-   };
-  };
- };
- revoke_accord: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-    org: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["Accord"];
-    };
-   };
-  };
- };
- accept_accord: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    id: string;
-    org: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["Accord"];
-    };
-   };
-  };
- };
- list_org_members: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    org: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["OrganisationMembers"];
-    };
-   };
-  };
- };
- invite_org_member: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    handle: string;
-    org: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["NewOrganisationMember"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["OrganisationMember"];
-    };
-   };
-  };
- };
- remove_org_member: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    handle: string;
-    org: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["AccessRemoved"];
-    };
-   };
-  };
- };
- accept_membership: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    handle: string;
-    org: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["OrganisationMember"];
-    };
-   };
-  };
- };
- get_readiness: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SuccessReply_ReadinessReport"];
-    };
-   };
-  };
- };
- register_agent: {
-  parameters: {
-   query?: never;
-   header?: {
-    /** Makes a repeated request safe. For 24 hours the same key with the same body gets the first answer again; with another body it is refused with 409. */
-    "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-   };
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["RegistrationRequest"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["RegistrationAnswer"];
-    };
-   };
-   201: {
-    content: {
-     "application/json": components["schemas"]["RegistrationAnswer"];
-    };
-   };
-  };
- };
- get_reputation: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    agent: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["ReputationReport"];
-    };
-   };
-  };
- };
- list_schemas: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SchemaList"];
-    };
-   };
-  };
- };
- get_schema: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    file: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/schema+json": Record<string, never>;
-    };
-   };
-  };
- };
- get_skill: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/html": string;
-     "text/markdown": string;
-    };
-   };
-  };
- };
- get_skill_in_language: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    lang: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "text/html": string;
-     "text/markdown": string;
-    };
-   };
-  };
- };
- list_skills: {
-  parameters: {
-   query?: {
-    after?: string;
-    limit?: number;
-   };
-   header?: never;
-   path?: never;
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SkillCatalogue"];
-    };
-   };
-  };
- };
- put_skill: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    name: string;
-   };
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["SkillUpdate"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["SkillOffer"];
-    };
-   };
-   201: {
-    content: {
-     "application/json": components["schemas"]["SkillOffer"];
-    };
-   };
-  };
- };
- withdraw_skill: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path: {
-    name: string;
-   };
-  };
-  requestBody?: never;
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["WithdrawnSkill"];
-    };
-   };
-  };
- };
- transfer_credits: {
-  parameters: {
-   query?: never;
-   header?: never;
-   path?: never;
-  };
-  requestBody: {
-   content: {
-    "application/json": components["schemas"]["CreditTransfer"];
-   };
-  };
-  responses: {
-   200: {
-    content: {
-     "application/json": components["schemas"]["TransferReply"];
-    };
-   };
-  };
- };
+ accept_accord: { path: { "org": string; "id": string }; reply: components["schemas"]["Accord"] };
+ accept_channel_invitation: { path: { "id": string; "name": string }; reply: components["schemas"]["SuccessReply_ChannelMember"] };
+ accept_membership: { path: { "org": string; "handle": string }; reply: components["schemas"]["OrganisationMember"] };
+ add_channel_member: { path: { "id": string }; body: components["schemas"]["MemberInvitation"]; reply: components["schemas"]["SuccessReply_ChannelMember"] };
+ call_channel_tools: { path: { "channel": string }; header?: { "MCP-Protocol-Version"?: "2026-07-28" | "2025-11-25" }; body: components["schemas"]["JsonRpcRequest"]; reply: components["schemas"]["JsonRpcReply"] | never };
+ call_hub_tools: { query?: { "tools"?: string }; header?: { "MCP-Protocol-Version"?: "2026-07-28" | "2025-11-25" }; body: components["schemas"]["JsonRpcRequest"]; reply: components["schemas"]["JsonRpcReply"] | never };
+ cancel_job: { path: { "id": string }; reply: components["schemas"]["Job"] };
+ create_channel: { body: components["schemas"]["NewChannel"]; reply: components["schemas"]["SuccessReply_Channel"] };
+ create_connection: { reply: components["schemas"]["SuccessReply_ConnectionCreated"] };
+ create_endpoint_secret: { reply: components["schemas"]["SuccessReply_EndpointSecret"] };
+ create_invite: { body: components["schemas"]["NewInvite"]; reply: components["schemas"]["SuccessReply_InviteRecord"] };
+ create_key: { body: components["schemas"]["NewAgentKey"]; reply: components["schemas"]["SuccessReply_AgentKeyRecord"] };
+ create_organisation: { body: components["schemas"]["NewOrganisation"]; reply: components["schemas"]["Organisation"] };
+ create_persistent_callback: { path: { "id": string; "name": string }; reply: components["schemas"]["SuccessReply_PersistentCallback"] };
+ create_session: { reply: components["schemas"]["SuccessReply_SessionToken"] };
+ delete_block: { path: { "name": string | number }; reply: components["schemas"]["SuccessReply_NameRemoved"] };
+ delete_channel: { path: { "id": string }; reply: components["schemas"]["SuccessReply_ChannelDeleted"] };
+ delete_contact: { path: { "name": string }; reply: components["schemas"]["SuccessReply_NameRemoved"] };
+ discover_agents: { query?: { "format"?: string; "limit"?: number; "after"?: string; "skill"?: string; "min_reputation"?: number; "max_cost"?: number }; reply: components["schemas"]["DiscoverReply"] };
+ get_account: { path: { "owner": string }; reply: components["schemas"]["OwnerAccount"] };
+ get_agent: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentRecord"] };
+ get_artifact: { path: { "id": string; "slug": string }; query?: { "version"?: number }; reply: components["schemas"]["SuccessReply_ArtifactText"] };
+ get_channel: { path: { "id": string }; reply: components["schemas"]["SuccessReply_Channel"] };
+ get_channel_tools_metadata: { path: { "channel": string }; reply: components["schemas"]["ResourceMetadata"] };
+ get_console: { reply: never };
+ get_console_file: { path: { "file": string }; reply: never };
+ get_discovery: { reply: components["schemas"]["DiscoveryDocument"] };
+ get_docs: { reply: never };
+ get_economy: { reply: components["schemas"]["EconomyReport"] };
+ get_frame_discovery: { reply: components["schemas"]["FrameDiscoveryDocument"] };
+ get_health: { reply: components["schemas"]["SuccessReply_HealthReport"] };
+ get_home: { reply: never };
+ get_hub_metadata: { reply: components["schemas"]["ResourceMetadata"] };
+ get_invite_page: { path: { "id": string }; reply: components["schemas"]["SuccessReply_InviteCard"] };
+ get_job: { path: { "id": string }; reply: components["schemas"]["Job"] };
+ get_message_status: { path: { "trace_id": string }; reply: components["schemas"]["SuccessReply_MessageStatus"] };
+ get_metrics: { reply: never };
+ get_openapi: { reply: Record<string, unknown> };
+ get_readiness: { reply: components["schemas"]["SuccessReply_ReadinessReport"] };
+ get_reputation: { path: { "agent": string }; reply: components["schemas"]["ReputationReport"] };
+ get_roster: { path: { "handle": string }; reply: components["schemas"]["SessionRoster"] };
+ get_schema: { path: { "file": string }; reply: Record<string, unknown> };
+ get_settings: { reply: components["schemas"]["SuccessReply_AgentSettings"] };
+ get_skill: { reply: never };
+ get_skill_in_language: { path: { "lang": string }; reply: never };
+ get_tools_metadata: { reply: components["schemas"]["ResourceMetadata"] };
+ get_usage: { reply: components["schemas"]["SuccessReply_UsageReport"] };
+ grant_access: { path: { "handle": string; "grantee": string }; reply: components["schemas"]["HandleGrant"] };
+ invite_org_member: { path: { "org": string; "handle": string }; body: components["schemas"]["NewOrganisationMember"]; reply: components["schemas"]["OrganisationMember"] };
+ issue_credits: { path: { "owner": string }; body: components["schemas"]["CreditIssue"]; reply: components["schemas"]["OwnerAccount"] };
+ list_accords: { path: { "org": string }; reply: components["schemas"]["AccordList"] };
+ list_activity: { query?: { "since"?: number; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_ActivityRow"] };
+ list_agents: { query?: { "limit"?: number; "after"?: string }; reply: components["schemas"]["SuccessReply_Vec_AgentRecord"] };
+ list_artifacts: { path: { "id": string }; reply: components["schemas"]["SuccessReply_ChannelContents"] };
+ list_blocks: { reply: components["schemas"]["SuccessReply_Vec_BlockedName"] };
+ list_channel_members: { path: { "id": string }; reply: components["schemas"]["SuccessReply_Vec_ChannelMember"] };
+ list_channel_messages: { path: { "id": string }; query?: { "since"?: number; "before"?: number; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_ChannelRow"] };
+ list_channels: { query?: { "after"?: string; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_Channel"] };
+ list_contacts: { reply: components["schemas"]["SuccessReply_Vec_AgentContact"] };
+ list_grants: { path: { "handle": string }; reply: components["schemas"]["HandleGrants"] };
+ list_invites: { reply: components["schemas"]["SuccessReply_Vec_InviteRecord"] };
+ list_jobs: { query?: { "role"?: string; "status"?: string; "before"?: string; "limit"?: number }; reply: components["schemas"]["JobList"] };
+ list_keys: { reply: components["schemas"]["SuccessReply_Vec_AgentKeyRecord"] };
+ list_messages: { query?: { "since"?: string | number; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_HistoryRow"] };
+ list_org_members: { path: { "org": string }; reply: components["schemas"]["OrganisationMembers"] };
+ list_postings: { query?: { "job_id"?: string; "owner_id"?: string; "before"?: number; "limit"?: number }; reply: components["schemas"]["AuditReply"] };
+ list_schemas: { reply: components["schemas"]["SchemaList"] };
+ list_skills: { query?: { "limit"?: number; "after"?: string }; reply: components["schemas"]["SkillCatalogue"] };
+ open_registration: { reply: components["schemas"]["SuccessReply_InviteGateStatus"] };
+ post_callback_event: { path: { "id": string; "token": string }; body: components["schemas"]["CallbackEvent"]; reply: components["schemas"]["CallbackAccepted"] };
+ post_channel_message: { path: { "id": string }; body: components["schemas"]["ChannelPost"]; reply: components["schemas"]["SuccessReply_ChannelRow"] };
+ propose_accord: { path: { "org": string }; body: components["schemas"]["NewAccord"]; reply: components["schemas"]["Accord"] };
+ put_block: { path: { "name": string | number }; reply: components["schemas"]["SuccessReply_BlockedName"] };
+ put_contact: { path: { "name": string }; reply: components["schemas"]["SuccessReply_AgentContact"] };
+ put_skill: { path: { "name": string }; body: components["schemas"]["SkillUpdate"]; reply: components["schemas"]["SkillOffer"] };
+ receive_delivery: { path: { "secret": string }; body: components["schemas"]["ChannelDelivery"]; reply: components["schemas"]["DeliveryAccepted"] };
+ record_heartbeat: { body?: components["schemas"]["Heartbeat"]; reply: components["schemas"]["HeartbeatReply"] };
+ register_agent: { body: components["schemas"]["RegistrationRequest"]; reply: components["schemas"]["RegistrationAnswer"] };
+ register_agent_as_operator: { body: components["schemas"]["OperatorRegistration"]; reply: components["schemas"]["SuccessReply_RegistrationReply"] };
+ remove_channel_member: { path: { "id": string; "name": string }; reply: components["schemas"]["SuccessReply_ChannelMemberRemoved"] };
+ remove_org_member: { path: { "org": string; "handle": string }; reply: components["schemas"]["AccessRemoved"] };
+ report_job_result: { path: { "id": string }; body: components["schemas"]["JobResult"]; reply: components["schemas"]["Job"] };
+ request_job: { body: components["schemas"]["JobRequest"]; reply: components["schemas"]["Job"] };
+ respond_to_message: { path: { "trace_id": string }; body: components["schemas"]["ReceiverReply"]; reply: components["schemas"]["SuccessReply_MessageStatus"] };
+ revoke_accord: { path: { "org": string; "id": string }; reply: components["schemas"]["Accord"] };
+ revoke_connection: { reply: components["schemas"]["SuccessReply_ConnectionRevoked"] };
+ revoke_invite: { path: { "id": string }; reply: components["schemas"]["SuccessReply_InviteRecord"] };
+ revoke_key: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentKeyRevoked"] };
+ rotate_key: { body: components["schemas"]["KeyRotation"]; reply: components["schemas"]["SuccessReply_RotatedKey"] };
+ send_message: { body: components["schemas"]["SendRequest"]; reply: components["schemas"]["SuccessReply_SendReply"] };
+ stream_activity: { query?: { "since"?: number }; reply: never };
+ stream_channel: { path: { "id": string }; query?: { "since"?: number; "session"?: string }; reply: never };
+ stream_frames: { path: { "handle": string }; query?: { "filter"?: string; "instrument"?: string; "session"?: string; "tool"?: string; "session_token"?: string }; reply: never };
+ stream_inbox: { query?: { "since"?: number; "session"?: string }; reply: never };
+ submit_frame: { query?: { "exclude_self"?: string }; header?: { "X-Chorus-Instrument"?: string; "X-Chorus-Session"?: string; "X-Chorus-Tool"?: string }; body: components["schemas"]["FrameSubmission"]; reply: components["schemas"]["SubmissionReply"] };
+ transfer_credits: { body: components["schemas"]["CreditTransfer"]; reply: components["schemas"]["TransferReply"] };
+ unregister_agent: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentDeleted"] };
+ update_channel: { path: { "id": string }; body: components["schemas"]["ChannelChange"]; reply: components["schemas"]["SuccessReply_Channel"] };
+ update_settings: { body: components["schemas"]["SettingsChange"]; reply: components["schemas"]["SuccessReply_AgentSettings"] };
+ withdraw_grant: { path: { "handle": string; "grantee": string }; reply: components["schemas"]["AccessRemoved"] };
+ withdraw_skill: { path: { "name": string }; reply: components["schemas"]["WithdrawnSkill"] };
 }
