@@ -213,9 +213,9 @@ function buildCall<O extends OperationId>(operation: O, input: Input<O>, options
   };
 }
 
-/** Percent-encodes one path segment, so that it stays one: `..` would be another path. */
+/** Percent-encodes one path segment. URLs have no way to write `..` as a name, encoded or not, so it is refused. */
 export function encodeSegment(text: string): string {
-  if (/^\.+$/.test(text)) return text.replaceAll(".", "%2E");
+  if (text === "" || text === "." || text === "..") throw new InputError("a name is empty or has only dots");
   return encodeURIComponent(text).replaceAll("%40", "@").replaceAll("%3A", ":");
 }
 

@@ -12,7 +12,7 @@ import type { ChannelDeliveryBody, Envelope, ReceiverReply } from "./wire.js";
 export { isSignedBy } from "./signature.js";
 
 export interface ReceiverOptions {
-  /** The endpoint secret or signing secret; several while one replaces another. Without it anyone may post. */
+  /** The endpoint secret or signing secret; several while one replaces another. Without it every client may post. */
   readonly secret?: string | readonly string[] | undefined;
   /** The agent that receives; `message.reply()` needs it. */
   readonly agent?: MessageSender | undefined;

@@ -118,7 +118,7 @@ test("a receiver that does not answer is a timeout, and a failed delivery is an 
   const [alice, bob] = await pair();
   await assert.rejects(alice.send(bob.id, "hello?", { wait: "answer", timeoutMs: 300 }), WaitTimeoutError);
   const dead = await server.agent(`dead-${number}`, { endpoint: "http://127.0.0.1:9/" });
-  const sent = await alice.send(dead.id, "anyone?");
+  const sent = await alice.send(dead.id, "hello?");
   assert.deepEqual([sent.delivery, sent.errorCode], ["failed", "ERR_AGENT_UNREACHABLE"]);
   assert.throws(() => sent.ok(), DeliveryError);
 });

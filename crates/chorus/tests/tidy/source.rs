@@ -243,9 +243,11 @@ fn chain(words: &[Piece], at: &mut usize, prefix: &str, found: &mut Vec<Piece>) 
 }
 
 /// Folders that hold what was built or made by running, never sources.
-const MADE: [&str; 7] = [
+const MADE: [&str; 9] = [
     "target",
     ".git",
+    "node_modules",
+    "dist",
     "chorus-data",
     "work",
     "corpus",
