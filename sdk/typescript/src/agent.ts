@@ -53,6 +53,8 @@ export class Agent {
   readonly #recentReceipts = new Map<string, ReceiverReply>();
   readonly #asks = new Map<string, PendingAsk>();
   #running: Promise<void> | undefined;
+  /** Resolves when the inbox of `run()` is open for the first time. */
+  #opened: Promise<void> = Promise.resolve();
   #culture: string | undefined;
 
   constructor(options: AgentOptions) {
@@ -94,7 +96,7 @@ export class Agent {
     const turn = options.turn ?? 1;
     const record = await this.record(receiver);
     const listening = new AbortController();
-    const opened = this.#running === undefined ? this.#listenFor(conversation, listening.signal) : Promise.resolve();
+    const opened = this.#running === undefined ? this.#listenFor(conversation, listening.signal) : this.#opened;
     const asked = new Promise<Message>((resolve) => this.#asks.set(conversation, { sender: record.agent_id, resolve }));
     try {
       await opened;
@@ -188,8 +190,14 @@ export class Agent {
     if (this.#running !== undefined) throw new InputError("the agent runs already");
     const signal = options.signal === undefined ? this.#closed.signal : AbortSignal.any([options.signal, this.#closed.signal]);
     const notice = (event: InboxEvent) => this.#notice(event);
-    const runner = new InboxRunner({ agent: this, store: this.#store, handlers: this.#handlers, notice }, { ...options, signal });
-    this.#running = runner.run();
+    let setOpened = (): void => undefined;
+    this.#opened = new Promise((resolve) => (setOpened = resolve));
+    const onOpen = (): void => {
+      setOpened();
+      options.onOpen?.();
+    };
+    const parts = { agent: this, store: this.#store, handlers: this.#handlers, notice };
+    this.#running = new InboxRunner(parts, { ...options, signal, onOpen }).run();
     try {
       await this.#running;
     } finally {

@@ -137,10 +137,15 @@ export class HubClient {
     const decoder = new TextDecoder();
     let body = "";
     let length = 0;
-    for await (const chunk of response.body) {
-      length += chunk.byteLength;
-      if (length > MAX_ANSWER_BYTES) throw new AnswerError(`it is longer than ${MAX_ANSWER_BYTES} bytes`);
-      body += decoder.decode(chunk, { stream: true });
+    // Not every browser iterates over a body.
+    const reader = response.body.getReader();
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      length += read.value.byteLength;
+      if (length > MAX_ANSWER_BYTES) {
+        reader.cancel().catch(() => undefined);
+        throw new AnswerError(`it is longer than ${MAX_ANSWER_BYTES} bytes`);
+      }
+      body += decoder.decode(read.value, { stream: true });
     }
     return { status, headers, body: body + decoder.decode() };
   }

@@ -25,8 +25,20 @@ export type InboxEvent = Message | Receipt | ChannelDelivery | ChannelInvite | J
 
 export const INBOX_PATH = "/agent/inbox";
 
-/** The event as an object; undefined for one that this version does not know. */
+/**
+ * The event as an object; undefined for one that this version does not know, or that is malformed. Services write parts
+ * of an event, so a malformed one must not end the agent, which would read it again at every start.
+ */
 export function parseInboxEvent(agent: MessageSender, event: StreamEvent, settings: CallbackSettings): InboxEvent | undefined {
+  try {
+    return buildInboxEvent(agent, event, settings);
+  } catch {
+    agent.hub.warn(`chorus-sdk: an event of kind ${event.name.slice(0, 32)} was not understood`);
+    return undefined;
+  }
+}
+
+function buildInboxEvent(agent: MessageSender, event: StreamEvent, settings: CallbackSettings): InboxEvent | undefined {
   const { cursor } = event;
   switch (event.name) {
     case "message":

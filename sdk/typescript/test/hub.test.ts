@@ -1,7 +1,7 @@
 // Calls whose answers are scripted, to see each attempt: what is tried again, and what is not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AnswerError, HubClient, HubFailureError, InputError, RateLimitError, TransportError, followInbox } from "chorus-sdk";
+import { Agent, AnswerError, HubClient, HubFailureError, InputError, RateLimitError, TransportError, followInbox } from "chorus-sdk";
 import { hub } from "chorus-sdk/testing";
 import { settle, TestClock } from "./support.ts";
 
@@ -91,6 +91,36 @@ test("an answer that is too long, no JSON or a redirect is refused, and a path s
   for (const id of ["..", ".", ""]) await assert.rejects(paths.client.call("get_agent", { path: { id } }), InputError);
   for (const bad of ["", "hub.example", "ftp://hub.example", "http://a:b@hub.example", "http://hub.example/?x=1"]) {
     assert.throws(() => new HubClient({ hub: bad }), InputError, bad);
+  }
+});
+
+test("events that are unknown or malformed are passed over, in pieces of any size", async () => {
+  const events = [
+    'event: connected\nid: 1\nretry: 1\ndata: {}\n\n',
+    ": a comment\n\n",
+    'event: channel\nid: 2\ndata: {"channel":{"id":"c"},"message":{"id":"m","sender":"s","content":"x"},"callback":"http://["}\n\n',
+    "event: message\nid: 3\ndata: {\n\n",
+    'event: message\nid: 4\ndata: {"trace_id":"t"}\n\n',
+    'event: of-tomorrow\nid: 5\ndata: {"x":1}\n\n',
+    'event: message\r\nid: 6\r\ndata: {"trace_id":"t",\r\ndata: "envelope":{"sender_id":"a@b","original_text":"ünï"},"timestamp":""}\r\n\r\n',
+  ];
+  const bytes = new TextEncoder().encode(events.join(""));
+  for (const size of [1, 2, 3, 7, bytes.length]) {
+    const fetch = async () => {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => {
+          for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size));
+        },
+      });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    };
+    const warnings: string[] = [];
+    const agent = new Agent({ hub: "http://hub.example", agentId: "b@c", key: "k", fetch, warn: (text) => warnings.push(text) });
+    for await (const event of agent.inbox()) {
+      assert.ok(event.type === "message");
+      assert.deepEqual([event.text, event.cursor, warnings.length], ["ünï", "6", 3], `in pieces of ${size}`);
+      break;
+    }
   }
 });
 

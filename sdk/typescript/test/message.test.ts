@@ -1,6 +1,7 @@
 // Messages between agents of a real hub: answers, receipts, replies, questions, and sends that are repeated.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { inspect } from "node:util";
 import { AuthenticationError, DeliveryError, ForbiddenError, InvalidRequestError, NotFoundError, Refusal, WaitTimeoutError, type Agent, type InboxEvent } from "chorus-sdk";
 import { hub, type TestHub } from "chorus-sdk/testing";
 import { Collector } from "./support.ts";
@@ -135,6 +136,7 @@ test("errors have a class by what one can do, with the hub's code and request id
     assert.ok(!JSON.stringify({ ...error, message: error.message, stack: error.stack }).includes(wrongKey));
     return true;
   });
+  assert.ok(!inspect(stranger, { depth: 9 }).includes(wrongKey) && !JSON.stringify(stranger).includes(wrongKey));
   await bob.hub.call("put_block", { path: { name: alice.id } });
   await assert.rejects(alice.send(bob.id, "x"), (error) => error instanceof ForbiddenError && error.code === "ERR_BLOCKED" && !error.retryable);
 });

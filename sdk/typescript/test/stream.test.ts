@@ -72,6 +72,21 @@ test("a proxy that cuts after every 7 events loses none and repeats none", async
   assert.ok(proxy.connections >= Math.floor(100 / 7), `only ${proxy.connections} connections`);
 });
 
+test("a server that repeats everything at each connection repeats nothing to the agent", async (t) => {
+  const server = await startHub(t);
+  const alice = await server.agent("alice");
+  const { id, key } = await registerAt(server, "bob");
+  const rewrite = (piece: string): string => piece.replace(/last-event-id: \d+/i, "last-event-id: 0");
+  let connections = 0;
+  // Each connection gets one event further than the one before it.
+  const shape = () => cutAfterEvents(++connections)();
+  const proxy = await Proxy.start(t, server.url, { rewrite, shape });
+  const bob = new Agent({ hub: proxy.url, agentId: id, key, backoff: FAST });
+  const texts = numbered(15);
+  await sendAll(alice, id, texts);
+  assert.deepEqual(await collect(t, bob).waitFor(15), texts);
+});
+
 test("a server that accepts and says nothing is given up, and the stream goes on when it speaks", async (t) => {
   const server = await startHub(t);
   const alice = await server.agent("alice");

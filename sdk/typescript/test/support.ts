@@ -29,6 +29,8 @@ export function runChorus(args: string[], env: Record<string, string> = {}): Pro
 export interface ProxyOptions {
   /** What to pass on of a piece of an answer, and whether to cut the connection after it. */
   readonly shape?: (() => (piece: string) => { text: string; cut: boolean }) | undefined;
+  /** What to pass on of a piece of a request. */
+  readonly rewrite?: ((piece: string) => string) | undefined;
   /** Accept connections and say nothing, as long as this is true. */
   readonly isSilent?: (() => boolean) | undefined;
 }
@@ -51,7 +53,10 @@ export class Proxy {
         if (options.isSilent?.() === true) return;
         const upstream = proxy.#track(connect(Number(port), hostname));
         const shape = options.shape?.();
-        client.pipe(upstream);
+        client.on("data", (chunk: Buffer) => {
+          const text = chunk.toString("latin1");
+          upstream.write(Buffer.from(options.rewrite?.(text) ?? text, "latin1"));
+        });
         upstream.on("data", (chunk: Buffer) => {
           if (shape === undefined) return void client.write(chunk);
           const { text, cut } = shape(chunk.toString("latin1"));
