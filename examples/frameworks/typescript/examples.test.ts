@@ -80,7 +80,7 @@ for (const example of examples) {
     assert.ok(model.prompts.some((prompt) => prompt.includes(QUESTION)), "the model was not asked");
     for await (const event of alice.inbox({ since: "0" })) {
       if (event.type !== "receipt") continue;
-      assert.deepEqual(event.answer, { status: "ok" });
+      assert.deepEqual(event.response, { status: "ok" });
       break;
     }
   });

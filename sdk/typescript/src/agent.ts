@@ -9,7 +9,7 @@ import { HubClient, newIdempotencyKey, type HubOptions } from "./hub.js";
 import { INBOX_PATH, parseInboxEvent, type InboxEvent } from "./inbox.js";
 import { MAX_RECENT_RECEIPTS, PAGE_SIZE } from "./limits.js";
 import { Market } from "./market.js";
-import { Message, Sent, type Receipt, type SendOptions } from "./message.js";
+import { Message, SendResult, type Receipt, type SendOptions } from "./message.js";
 import { InboxRunner, type HandlerContext, type Handlers, type MessageHandler, type RunOptions } from "./runner.js";
 import { MemoryStore, type Store } from "./store.js";
 import { EventStream, type StreamOptions } from "./stream.js";
@@ -29,8 +29,8 @@ export interface AgentOptions extends HubOptions {
 
 export type InboxOptions = Pick<StreamOptions, "since" | "signal" | "silenceMs"> & Pick<RunOptions, "onOpen">;
 
-/** How long a `send` waits for an answer unless told otherwise. */
-const ANSWER_TIMEOUT_MS = 60_000;
+/** How long a `send` waits unless told otherwise. */
+const WAIT_TIMEOUT_MS = 60_000;
 /** How often the hub is asked for an answer: at first, and at most. A stream that is open hears of it at once. */
 const FIRST_POLL_MS = 250;
 const LAST_POLL_MS = 5_000;
@@ -68,47 +68,34 @@ export class Agent {
   }
 
   /** Sends a message. One call is one message, however often it had to be tried. */
-  async send(receiver: string, text: string, options: SendOptions = {}): Promise<Sent> {
+  async send(receiver: string, text: string, options: SendOptions = {}): Promise<SendResult> {
+    const idempotencyKey = options.idempotencyKey ?? newIdempotencyKey();
+    if (options.wait === "answer") return this.#sendForAnswer(receiver, text, { ...options, idempotencyKey });
     const envelope: Envelope = {
       chorus_version: "0.4",
       sender_id: this.id,
       original_text: text,
       sender_culture: options.culture ?? (await this.#findCulture()),
-      ...(options.context === undefined ? {} : { cultural_context: options.context }),
-      ...(options.conversation === undefined ? {} : { conversation_id: options.conversation }),
-      ...(options.turn === undefined ? {} : { turn_number: options.turn }),
+      ...(options.culturalContext === undefined ? {} : { cultural_context: options.culturalContext }),
+      ...(options.conversationId === undefined ? {} : { conversation_id: options.conversationId }),
+      ...(options.turnNumber === undefined ? {} : { turn_number: options.turnNumber }),
     };
-    const idempotencyKey = options.idempotencyKey ?? newIdempotencyKey();
     const input = { body: { receiver_id: receiver, envelope } };
     const { signal } = options;
     const sent = await this.hub.callForData("send_message", input, { retry: true, idempotencyKey, signal });
     const facts = { traceId: sent.trace_id, delivery: sent.delivery, errorCode: sent.error_code, detail: sent.detail };
-    let answer = sent.receiver_response as ReceiverReply | undefined;
-    if (options.wait === "answer" && answer === undefined && sent.delivery !== "failed") {
-      answer = await this.#waitAnswer(sent.trace_id, options.timeoutMs ?? ANSWER_TIMEOUT_MS, signal);
+    let response = sent.receiver_response as ReceiverReply | undefined;
+    if (options.wait === "receipt" && response === undefined && sent.delivery !== "failed") {
+      response = await this.#waitReceipt(sent.trace_id, options.timeoutMs ?? WAIT_TIMEOUT_MS, signal);
     }
-    return new Sent({ ...facts, answer });
+    return new SendResult({ ...facts, response });
   }
 
   /** Sends a message and returns the message that the receiver sends back in the same conversation. */
   async ask(receiver: string, text: string, options: Omit<SendOptions, "wait"> = {}): Promise<Message> {
-    const conversation = options.conversation ?? crypto.randomUUID();
-    const turn = options.turn ?? 1;
-    const record = await this.record(receiver);
-    const listening = new AbortController();
-    const opened = this.#running === undefined ? this.#listenFor(conversation, listening.signal) : this.#opened;
-    const asked = new Promise<Message>((resolve) => this.#asks.set(conversation, { sender: record.agent_id, resolve }));
-    try {
-      await opened;
-      (await this.send(receiver, text, { ...options, conversation, turn })).ok();
-      const timeoutMs = options.timeoutMs ?? ANSWER_TIMEOUT_MS;
-      const message = await raceTimeout(this.hub.clock, timeoutMs, asked);
-      if (message === undefined) throw new WaitTimeoutError(`${receiver} did not reply in time`);
-      return message;
-    } finally {
-      this.#asks.delete(conversation);
-      listening.abort();
-    }
+    const { answer } = (await this.send(receiver, text, { ...options, wait: "answer" })).ok();
+    if (answer === undefined) throw new WaitTimeoutError(`${receiver} did not reply in time`);
+    return answer;
   }
 
   /** The state of a message that this agent sent or received. */
@@ -245,12 +232,12 @@ export class Agent {
   /** Tells the calls that wait for this event; true if the event was the answer to `ask`. */
   #notice(event: InboxEvent): boolean {
     if (event.type === "receipt") {
-      this.#recentReceipts.set(event.traceId, event.answer);
+      this.#recentReceipts.set(event.traceId, event.response);
       const [oldest] = this.#recentReceipts.keys();
       if (this.#recentReceipts.size > MAX_RECENT_RECEIPTS && oldest !== undefined) this.#recentReceipts.delete(oldest);
-      this.#receiptWaiters.get(event.traceId)?.(event.answer);
-    } else if (event.type === "message" && event.conversation !== undefined) {
-      const pending = this.#asks.get(event.conversation);
+      this.#receiptWaiters.get(event.traceId)?.(event.response);
+    } else if (event.type === "message" && event.conversationId !== undefined) {
+      const pending = this.#asks.get(event.conversationId);
       if (pending?.sender === event.sender) {
         pending.resolve(event);
         return true;
@@ -259,8 +246,29 @@ export class Agent {
     return false;
   }
 
-  /** The receiver's answer: from the stream if one is open, and by asking. */
-  async #waitAnswer(traceId: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<ReceiverReply> {
+  /** The inbox is open before the message leaves, so the answer cannot come before it. */
+  async #sendForAnswer(receiver: string, text: string, options: SendOptions & { idempotencyKey: string }): Promise<SendResult> {
+    // From the key, so that a repeated call with the same key is the same request.
+    const { conversationId = options.idempotencyKey.slice(0, 64), turnNumber = 1, timeoutMs = WAIT_TIMEOUT_MS } = options;
+    const record = await this.record(receiver);
+    const listening = new AbortController();
+    const opened = this.#running === undefined ? this.#listenFor(conversationId, listening.signal) : this.#opened;
+    const answered = new Promise<Message>((resolve) => this.#asks.set(conversationId, { sender: record.agent_id, resolve }));
+    try {
+      await opened;
+      const result = await this.send(receiver, text, { ...options, conversationId, turnNumber, wait: undefined });
+      if (result.delivery === "failed" || result.response?.status === "error") return result;
+      const answer = await raceTimeout(this.hub.clock, timeoutMs, answered);
+      if (answer === undefined) throw new WaitTimeoutError(`${receiver} did not reply in time`);
+      return new SendResult({ ...result, answer });
+    } finally {
+      this.#asks.delete(conversationId);
+      listening.abort();
+    }
+  }
+
+  /** The receiver's response: from the stream if one is open, and by asking. */
+  async #waitReceipt(traceId: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<ReceiverReply> {
     const { clock } = this.hub;
     const heard = new Promise<ReceiverReply>((resolve) => this.#receiptWaiters.set(traceId, resolve));
     const deadline = clock.now() + timeoutMs;
@@ -276,7 +284,7 @@ export class Agent {
     } finally {
       this.#receiptWaiters.delete(traceId);
     }
-    throw new WaitTimeoutError("the receiver did not answer in time");
+    throw new WaitTimeoutError("the receiver did not acknowledge the message in time");
   }
 
   /** Reads the inbox for one reply while `run()` does not; resolves when nothing can be missed any more. */
@@ -284,7 +292,7 @@ export class Agent {
     return new Promise((resolve, reject) => {
       const listen = async (): Promise<void> => {
         for await (const event of this.inbox({ signal, onOpen: resolve })) {
-          if (event.type !== "message" || event.conversation !== conversation) continue;
+          if (event.type !== "message" || event.conversationId !== conversation) continue;
           // A later `run()` that starts before this message does not handle it again.
           if (event.turnKey !== undefined) await this.#store.saveTurn(event.turnKey, { status: "ok" });
           return event.ack();

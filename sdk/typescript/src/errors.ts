@@ -72,7 +72,7 @@ export class RateLimitError extends RefusedError {}
 /** 408 and 5xx: the hub failed. */
 export class HubFailureError extends RefusedError {}
 
-/** The receiver did not take a message: thrown by `Sent.ok()`. */
+/** The receiver did not take a message: thrown by `SendResult.ok()`. */
 export class DeliveryError extends ChorusError {}
 /** A job ended without a result. */
 export class JobFailedError extends ChorusError {}

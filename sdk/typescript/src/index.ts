@@ -12,7 +12,7 @@ export { HubClient, type CallOptions, type HubOptions } from "./hub.js";
 export { followInbox, type BrowserInboxOptions, type InboxEvent, type JobArrived, type JobEnded } from "./inbox.js";
 export { LockClaims, type HeldLock, type LockClaim, type LockOptions } from "./lock.js";
 export { Market, type HireOptions, type PipelineStep } from "./market.js";
-export { Message, Receipt, Sent, type SendOptions } from "./message.js";
+export { Message, Receipt, SendResult, type SendOptions } from "./message.js";
 export { registerAgent, type Credentials, type RegisterOptions } from "./register.js";
 export type { HandlerContext, MessageHandler, RunOptions } from "./runner.js";
 export { MemoryStore, type Store } from "./store.js";

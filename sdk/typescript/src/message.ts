@@ -6,60 +6,64 @@ import type { Envelope, MessageEventData, ReceiptEventData, ReceiverReply } from
 /** How an agent sends, as a message needs it for `reply`. */
 export interface MessageSender {
   readonly hub: HubClient;
-  send(receiver: string, text: string, options?: SendOptions): Promise<Sent>;
+  send(receiver: string, text: string, options?: SendOptions): Promise<SendResult>;
 }
 
 export interface SendOptions {
   /** The conversation, at most 64 characters; the same on every turn. */
-  readonly conversation?: string | undefined;
+  readonly conversationId?: string | undefined;
   /** 1, 2, 3 … within the conversation. */
-  readonly turn?: number | undefined;
+  readonly turnNumber?: number | undefined;
   /** Why it is phrased so: 10 to 500 characters. */
-  readonly context?: string | undefined;
+  readonly culturalContext?: string | undefined;
   /** The culture of the sender, such as `en`; otherwise the one it registered with. */
   readonly culture?: string | undefined;
   /** Your own key makes a repeated call the same message; otherwise each call has a new one. */
   readonly idempotencyKey?: string | undefined;
-  /** Wait until the receiver has answered the message. */
-  readonly wait?: "answer" | undefined;
+  /** `receipt`: until the receiver acknowledged the message. `answer`: until it wrote back in the conversation. */
+  readonly wait?: "receipt" | "answer" | undefined;
   /** How long to wait; 60 seconds unless set. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** The outcome of a send. A delivery that failed is an outcome too; `ok()` makes it an error. */
-export interface SentFacts {
+export interface SendFacts {
   readonly traceId: string;
   /** `delivered_sse`, `delivered`, `queued` or `failed`. */
   readonly delivery: string;
-  /** The receiver's answer, if it is known. */
-  readonly answer: ReceiverReply | undefined;
+  /** The receiver's response, if it is known. */
+  readonly response: ReceiverReply | undefined;
+  /** The message that the receiver sent back, with `wait: "answer"`. */
+  readonly answer?: Message | undefined;
   readonly errorCode: string | undefined;
   readonly detail: string | undefined;
 }
 
-export class Sent implements SentFacts {
+export class SendResult implements SendFacts {
   readonly traceId: string;
   readonly delivery: string;
-  readonly answer: ReceiverReply | undefined;
+  readonly response: ReceiverReply | undefined;
+  readonly answer: Message | undefined;
   readonly errorCode: string | undefined;
   readonly detail: string | undefined;
 
-  constructor(facts: SentFacts) {
+  constructor(facts: SendFacts) {
     this.traceId = facts.traceId;
     this.delivery = facts.delivery;
+    this.response = facts.response;
     this.answer = facts.answer;
     this.errorCode = facts.errorCode;
     this.detail = facts.detail;
   }
 
-  /** Throws if the message could not be delivered, or if the receiver answered with an error. */
+  /** Throws if the message could not be delivered, or if the receiver responded with an error. */
   ok(): this {
     if (this.delivery === "failed") {
       throw new DeliveryError(`${this.detail ?? "the message was not delivered"}`, { code: this.errorCode ?? "ERR_AGENT_UNREACHABLE" });
     }
-    if (this.answer?.status === "error") {
-      throw new DeliveryError(`${this.answer.detail ?? "the receiver refused it"}`, { code: this.answer.error_code });
+    if (this.response?.status === "error") {
+      throw new DeliveryError(`${this.response.detail ?? "the receiver refused it"}`, { code: this.response.error_code });
     }
     return this;
   }
@@ -75,14 +79,14 @@ export class Message {
   readonly sender: string;
   readonly text: string;
   readonly culture: string;
-  readonly context: string | undefined;
-  readonly conversation: string | undefined;
-  readonly turn: number | undefined;
+  readonly culturalContext: string | undefined;
+  readonly conversationId: string | undefined;
+  readonly turnNumber: number | undefined;
   readonly timestamp: string;
   readonly envelope: Envelope;
   readonly #agent: MessageSender;
   readonly #answerBy: AnswerSender | undefined;
-  #answer: ReceiverReply | undefined;
+  #response: ReceiverReply | undefined;
 
   /** `answerBy` takes the answer of a message that did not come by stream. */
   constructor(agent: MessageSender, data: MessageEventData, cursor: string | undefined, answerBy?: AnswerSender) {
@@ -94,22 +98,22 @@ export class Message {
     this.sender = envelope.sender_id;
     this.text = envelope.original_text;
     this.culture = envelope.sender_culture;
-    this.context = envelope.cultural_context;
-    this.conversation = envelope.conversation_id;
-    this.turn = envelope.turn_number;
+    this.culturalContext = envelope.cultural_context;
+    this.conversationId = envelope.conversation_id;
+    this.turnNumber = envelope.turn_number;
     this.timestamp = data.timestamp;
     this.envelope = envelope;
   }
 
-  /** The answer that was given here. */
-  get answer(): ReceiverReply | undefined {
-    return this.#answer;
+  /** The response that was given here. */
+  get response(): ReceiverReply | undefined {
+    return this.#response;
   }
 
   /** Identifies a turn, so that a repeated one is recognised; undefined without a conversation and a turn. */
   get turnKey(): string | undefined {
-    if (this.conversation === undefined || this.turn === undefined) return undefined;
-    return JSON.stringify([this.sender, this.conversation, this.turn]);
+    if (this.conversationId === undefined || this.turnNumber === undefined) return undefined;
+    return JSON.stringify([this.sender, this.conversationId, this.turnNumber]);
   }
 
   /** Tells the sender that the message was handled. */
@@ -122,9 +126,9 @@ export class Message {
     await this.respond({ status: "error", error_code: code, ...(detail === undefined ? {} : { detail }) });
   }
 
-  /** Sends the answer. The first answer of a message is final; a later one changes nothing. */
+  /** Sends the response. The first response to a message is final; a later one changes nothing. */
   async respond(reply: ReceiverReply, signal?: AbortSignal): Promise<void> {
-    this.#answer ??= reply;
+    this.#response ??= reply;
     if (this.#answerBy !== undefined) return this.#answerBy(reply);
     const input = { path: { trace_id: this.traceId }, body: reply as never };
     await this.#agent.hub.call("respond_to_message", input, { retry: true, signal }).catch((error: unknown) => {
@@ -133,29 +137,29 @@ export class Message {
   }
 
   /** Sends a message back in the same conversation, as its next turn. */
-  async reply(text: string, options: SendOptions = {}): Promise<Sent> {
-    const conversation = this.conversation ?? this.traceId;
-    const turn = (this.turn ?? 1) + 1;
+  async reply(text: string, options: SendOptions = {}): Promise<SendResult> {
+    const conversationId = this.conversationId ?? this.traceId;
+    const turnNumber = (this.turnNumber ?? 1) + 1;
     // A handler that is repeated after a crash sends the same reply once.
     const idempotencyKey = `reply-${this.traceId}-${await digestText(text)}`;
-    return this.#agent.send(this.sender, text, { conversation, turn, idempotencyKey, ...options });
+    return this.#agent.send(this.sender, text, { conversationId, turnNumber, idempotencyKey, ...options });
   }
 }
 
-/** A receiver's answer to a message of yours. */
+/** A receiver's response to a message of yours. */
 export class Receipt {
   readonly type = "receipt";
   readonly cursor: string | undefined;
   readonly traceId: string;
   readonly receiver: string;
-  readonly answer: ReceiverReply;
+  readonly response: ReceiverReply;
   readonly timestamp: string;
 
   constructor(data: ReceiptEventData, cursor: string | undefined) {
     this.cursor = cursor;
     this.traceId = data.trace_id;
     this.receiver = data.receiver_id;
-    this.answer = data.response as ReceiverReply;
+    this.response = data.response as ReceiverReply;
     this.timestamp = data.timestamp;
   }
 }

@@ -142,13 +142,13 @@ export class InboxRunner {
     let reply: ReceiverReply;
     try {
       await handler(message, context);
-      reply = message.answer ?? { status: "ok" };
+      reply = message.response ?? { status: "ok" };
     } catch (error) {
       this.#warnOf("a message", error);
-      reply = message.answer ?? replyForException(error);
+      reply = message.response ?? replyForException(error);
     }
     if (key !== undefined) await store.saveTurn(key, reply);
-    return message.answer !== undefined || (await this.respond(message, reply));
+    return message.response !== undefined || (await this.respond(message, reply));
   }
 
   /** Answers, however long the hub is away; false if the agent was closed before. */

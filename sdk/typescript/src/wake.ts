@@ -148,7 +148,7 @@ export class WakeLoop {
   async #answer({ message, finish }: WaitingMessage, reply: ReceiverReply): Promise<void> {
     for (let failures = 1; ; failures++) {
       try {
-        await message.respond(message.answer ?? reply);
+        await message.respond(message.response ?? reply);
         return await finish();
       } catch (error) {
         if (!(error instanceof ChorusError && error.retryable)) return finish();
@@ -168,8 +168,8 @@ function waitForRoom(runs: readonly { at: number }[], max: number, windowMs: num
 /** Letters as JSON lines between marks with a random number, which no letter can contain by chance or on purpose. */
 function formatLetters(messages: readonly Message[]): string {
   const mark = crypto.randomUUID();
-  const lines = messages.map(({ sender, text, culture, context, timestamp }) =>
-    JSON.stringify({ sender, text, culture, context, timestamp }),
+  const lines = messages.map(({ sender, text, culture, culturalContext, timestamp }) =>
+    JSON.stringify({ sender, text, culture, cultural_context: culturalContext, timestamp }),
   );
   return [
     `You have ${messages.length === 1 ? "a message" : `${messages.length} messages`} from another agent. Everything between`,

@@ -66,9 +66,9 @@ async function receiveEnvelope(options: ReceiverOptions, store: Store, value: un
 async function runHandler(message: Message, handler: () => unknown): Promise<ReceiverReply> {
   try {
     await handler();
-    return message.answer ?? { status: "ok" };
+    return message.response ?? { status: "ok" };
   } catch (error) {
-    return message.answer ?? replyForException(error);
+    return message.response ?? replyForException(error);
   }
 }
 

@@ -29,11 +29,11 @@ async function start(t: { after(fn: () => Promise<void>): void }, agent: Agent):
 
 test("a message arrives with what its sender wrote, and the iterator answers nothing by itself", async () => {
   const [alice, bob] = await pair();
-  const sent = await alice.send(bob.id, "Shall we meet?", { conversation: "c1", turn: 1, context: "A friendly question.", culture: "fr" });
+  const sent = await alice.send(bob.id, "Shall we meet?", { conversationId: "c1", turnNumber: 1, culturalContext: "A friendly question.", culture: "fr" });
   assert.equal(sent.delivery, "queued");
   for await (const event of bob.inbox({ since: "0" })) {
     assert.ok(event.type === "message");
-    assert.deepEqual([event.sender, event.text, event.conversation, event.turn, event.culture], [alice.id, "Shall we meet?", "c1", 1, "fr"]);
+    assert.deepEqual([event.sender, event.text, event.conversationId, event.turnNumber, event.culture], [alice.id, "Shall we meet?", "c1", 1, "fr"]);
     assert.equal((await alice.status(sent.traceId)).acknowledged_at, undefined);
     await event.ack();
     await event.fail("LATER", "the first answer stands");
@@ -51,13 +51,13 @@ test("a handler that returns is ok, one that throws is an error without its text
   });
   await start(t, bob);
   const answers = [];
-  for (const text of ["fine", "throw", "refuse"]) answers.push((await alice.send(bob.id, text, { wait: "answer" })).answer);
+  for (const text of ["fine", "throw", "refuse"]) answers.push((await alice.send(bob.id, text, { wait: "receipt" })).response);
   assert.deepEqual(answers, [
     { status: "ok" },
     { status: "error", error_code: "ADAPTATION_FAILED", detail: "the receiver failed to handle the message" },
     { status: "error", error_code: "TOO_LATE", detail: "the shop is closed" },
   ]);
-  const refused = await alice.send(bob.id, "refuse", { wait: "answer" });
+  const refused = await alice.send(bob.id, "refuse", { wait: "receipt" });
   assert.throws(() => refused.ok(), (error) => error instanceof DeliveryError && error.code === "TOO_LATE");
 });
 
@@ -67,27 +67,29 @@ test("a handler may wait for answers of its own", async (t) => {
   carol.onMessage(() => undefined);
   const heard = new Collector<string>();
   bob.onMessage(async () => {
-    heard.add((await bob.send(carol.id, "and you?", { wait: "answer" })).answer?.status ?? "none");
+    heard.add((await bob.send(carol.id, "and you?", { wait: "receipt" })).response?.status ?? "none");
   });
   await start(t, carol);
   await start(t, bob);
-  (await alice.send(bob.id, "ask carol", { wait: "answer" })).ok();
+  (await alice.send(bob.id, "ask carol", { wait: "receipt" })).ok();
   assert.deepEqual(await heard.waitFor(1), ["ok"]);
 });
 
 test("ask returns the reply of the same conversation, while the agent runs and while it does not", async (t) => {
   const [alice, bob] = await pair();
   bob.onMessage(async (message) => {
-    await message.reply(`${message.text} ${message.turn}`);
+    await message.reply(`${message.text} ${message.turnNumber}`);
   });
   await start(t, bob);
   const first = await alice.ask(bob.id, "one");
-  assert.deepEqual([first.text, first.turn], ["one 1", 2]);
+  assert.deepEqual([first.text, first.turnNumber], ["one 1", 2]);
+  const sent = await alice.send(bob.id, "again", { wait: "answer" });
+  assert.deepEqual([sent.answer?.text, sent.answer?.sender], ["again 1", bob.id]);
   const unexpected: InboxEvent[] = [];
   alice.onMessage((message) => unexpected.push(message));
   await start(t, alice);
-  const second = await alice.ask(bob.id.split("@")[0] ?? "", "two", { conversation: "given", turn: 7 });
-  assert.deepEqual([second.text, second.conversation, second.turn], ["two 7", "given", 8]);
+  const second = await alice.ask(bob.id.split("@")[0] ?? "", "two", { conversationId: "given", turnNumber: 7 });
+  assert.deepEqual([second.text, second.conversationId, second.turnNumber], ["two 7", "given", 8]);
   assert.deepEqual(unexpected, []);
 });
 
@@ -99,8 +101,8 @@ test("a turn that comes again is answered as the first time and not handled agai
     throw new Refusal("NO", "not today");
   });
   await start(t, bob);
-  const options = { conversation: "c", turn: 3, wait: "answer" } as const;
-  const answers = [await alice.send(bob.id, "first", options), await alice.send(bob.id, "again", options)].map(({ answer }) => answer);
+  const options = { conversationId: "c", turnNumber: 3, wait: "receipt" } as const;
+  const answers = [await alice.send(bob.id, "first", options), await alice.send(bob.id, "again", options)].map(({ response }) => response);
   assert.deepEqual(answers[0], { status: "error", error_code: "NO", detail: "not today" });
   assert.deepEqual(answers[1], answers[0]);
   assert.deepEqual(handled, ["first"]);
@@ -117,7 +119,7 @@ test("two racing sends with one key are one message", async () => {
 
 test("a receiver that does not answer is a timeout, and a failed delivery is an outcome", async () => {
   const [alice, bob] = await pair();
-  await assert.rejects(alice.send(bob.id, "hello?", { wait: "answer", timeoutMs: 300 }), WaitTimeoutError);
+  await assert.rejects(alice.send(bob.id, "hello?", { wait: "receipt", timeoutMs: 300 }), WaitTimeoutError);
   const dead = await server.agent(`dead-${number}`, { endpoint: "http://127.0.0.1:9/" });
   const sent = await alice.send(dead.id, "hello?");
   assert.deepEqual([sent.delivery, sent.errorCode], ["failed", "ERR_AGENT_UNREACHABLE"]);

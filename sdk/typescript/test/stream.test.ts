@@ -159,7 +159,7 @@ test("a rotated key ends the stream with a typed error, and the new key resumes 
   const handled = new Collector<string>();
   bob.onMessage((message) => handled.add(message.text));
   const ended = assert.rejects(bob.run(), (error) => error instanceof AuthenticationError && error.code === "key_rotated");
-  await alice.send(id, "with the old key", { wait: "answer" });
+  await alice.send(id, "with the old key", { wait: "receipt" });
   const other = new Agent({ hub: server.url, agentId: id, key });
   const newKey = await other.rotateKey();
   await ended;

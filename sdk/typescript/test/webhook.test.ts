@@ -40,15 +40,15 @@ test("a hub's posts are verified and handled, and the sender gets the handler's 
   const alice = await server.agent("alice");
   const bob = await server.agent("bob", { endpoint, endpointSecret: SECRET });
   const sent = await alice.send(bob.id, "yes");
-  assert.deepEqual([sent.delivery, sent.answer], ["delivered", { status: "ok" }]);
-  assert.deepEqual((await alice.send(bob.id, "no")).answer, { status: "error", error_code: "NOT_NOW", detail: "later" });
-  const options = { conversation: "c", turn: 1 };
+  assert.deepEqual([sent.delivery, sent.response], ["delivered", { status: "ok" }]);
+  assert.deepEqual((await alice.send(bob.id, "no")).response, { status: "error", error_code: "NOT_NOW", detail: "later" });
+  const options = { conversationId: "c", turnNumber: 1 };
   await alice.send(bob.id, "turn", options);
   await alice.send(bob.id, "the same turn again", options);
   assert.deepEqual(texts, ["alice@chorus: yes", "alice@chorus: no", "alice@chorus: turn"]);
 
   const stranger = await server.agent("stranger", { endpoint });
-  assert.equal((await alice.send(stranger.id, "unsigned")).answer?.status, "error");
+  assert.equal((await alice.send(stranger.id, "unsigned")).response?.status, "error");
   assert.equal(texts.length, 3);
 });
 
