@@ -61,7 +61,7 @@ for (const example of examples) {
     t.after(() => server.stop());
     const model = await startModel(t);
     const home = await mkdtemp(join(tmpdir(), "chorus-example-"));
-    t.after(() => rm(home, { recursive: true, force: true }));
+    t.after(() => rm(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
     await Agent.register({ hub: server.url, name: "woken", credentials: join(home, "config.json") });
     const env = {
       PATH: process.env["PATH"],

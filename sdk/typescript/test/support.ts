@@ -12,7 +12,8 @@ export const BINARY = process.env["CHORUS_BINARY"] ?? "chorus";
 /** A folder that is removed after the test. */
 export async function temporaryFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "chorus-sdk-test-"));
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  // A process that is about to end may still write a file.
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }));
   return folder;
 }
 
