@@ -98,6 +98,7 @@ async fn directory(transcript: &mut Transcript, alice: &str) {
     for path in [
         "/agents",
         "/agents?limit=1",
+        "/agents?limit=0",
         "/agents/alice@chorus",
         "/agents/alice",
         "/agents/~alice",
@@ -132,10 +133,13 @@ async fn directory(transcript: &mut Transcript, alice: &str) {
                 .await;
         }
     }
-    transcript
-        .record(raw_request("GET", "/agents").key("ca_00000000000000000000000000000000"))
-        .await
-        .expect_status(401);
+    // a key that is none is ignored on a list, and refused for one record
+    for (path, status) in [("/agents", 200), ("/agents/alice", 401)] {
+        transcript
+            .record(raw_request("GET", path).key("ca_00000000000000000000000000000000"))
+            .await
+            .expect_status(status);
+    }
     transcript
         .record(raw_request("GET", "/agent/messages").header("authorization", "Basic eDp5"))
         .await
