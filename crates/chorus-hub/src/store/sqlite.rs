@@ -1,6 +1,5 @@
 //! The SQLite engine, the default: one writing connection, several read-only ones, a write-ahead log synced at every commit.
 
-use super::SqliteFile;
 use super::sql_value::{DbError, SqlParam, SqlRow, SqlValue};
 use rusqlite::backup::StepResult;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -48,16 +47,16 @@ fn cache_size_pragma(bytes: u64) -> String {
     format!("pragma cache_size = -{}", (bytes / 1024).max(1))
 }
 
-pub(super) fn open_reader(file: &SqliteFile) -> Result<Connection, DbError> {
+pub(super) fn open_reader(path: &Path, cache_bytes: u64) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(&file.path, flags).map_err(classify_error)?;
+    let connection = Connection::open_with_flags(path, flags).map_err(classify_error)?;
     connection
         .busy_timeout(Duration::from_secs(5))
         .map_err(classify_error)?;
     connection
         .execute_batch(&format!(
             "{}; pragma query_only = on;",
-            cache_size_pragma(file.page_caches.reader)
+            cache_size_pragma(cache_bytes)
         ))
         .map_err(classify_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);

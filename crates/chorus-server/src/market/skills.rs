@@ -1,7 +1,7 @@
 //! `/skills`: the skills on offer, and offering or withdrawing one (lesson 14).
 
 use crate::http::auth::RequireKey;
-use crate::http::directory_access::DirectoryListAccess;
+use crate::http::directory_access::{DirectoryAccess, DirectoryListAccess};
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
     app_state::AppState, body::JsonBytes, path_params::PathParam, query::QueryParams,

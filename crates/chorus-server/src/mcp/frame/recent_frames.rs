@@ -68,7 +68,7 @@ async fn read_recent_frames(
 ) -> Result<ToolOutput<RecentFrames>, ToolError> {
     let filter = args.filter.unwrap_or_default();
     FrameFilter::parse(&filter).map_err(|error| ToolError::from(error).about_field("filter"))?;
-    let sender = FrameSender::from_call(&call, SenderArgs::default())?;
+    let sender = FrameSender::from_call(&call, SenderArgs::default()).await?;
     let since = args.since.filter(|since| !since.is_empty());
     let resume = match &since {
         Some(since) => ResumePoint::parse(since),
