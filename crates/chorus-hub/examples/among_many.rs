@@ -32,6 +32,7 @@ fn opening(name: &str) -> FrameStreamRequest {
         session: None,
         tool: None,
         resume: ResumePoint::Now,
+        resume_token: None,
     }
 }
 

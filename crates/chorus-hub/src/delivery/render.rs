@@ -50,9 +50,7 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
         | EntryKind::ChannelError
         | EntryKind::MemberChange
         | EntryKind::ArtifactChange
-        | EntryKind::FilePut => {
-            format_event_chunk(entry.kind.as_str(), id, &render_line(entry))
-        }
+        | EntryKind::FilePut => format_event_chunk(entry.kind.as_str(), id, &render_line(entry)),
     }
 }
 

@@ -99,7 +99,8 @@ fn find_page_damage(database: &Path) -> Result<Option<FileDamage>, StartError> {
         what: format!("{} could not be checked", database.display()),
         cause: e.to_string(),
     };
-    let connection = sqlite::open_reader(database, limits::READER_CACHE_BYTES).map_err(start_error)?;
+    let connection =
+        sqlite::open_reader(database, limits::READER_CACHE_BYTES).map_err(start_error)?;
     let interrupt = connection.get_interrupt_handle();
     let (done, is_done) = channel::<()>();
     let watchdog = std::thread::spawn(move || {

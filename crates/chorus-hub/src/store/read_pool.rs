@@ -28,7 +28,10 @@ impl ReadPool {
         let (idle, permits) = match &database_url {
             // Opens the first connection now, so that an unreadable file fails the start.
             DatabaseUrl::Sqlite(file) => (
-                vec![PooledConnection::Sqlite(sqlite::open_reader(&file.path, file.page_caches.reader)?)],
+                vec![PooledConnection::Sqlite(sqlite::open_reader(
+                    &file.path,
+                    file.page_caches.reader,
+                )?)],
                 SQLITE_READERS,
             ),
             DatabaseUrl::Postgres(_) => (Vec::new(), POSTGRES_READERS),
@@ -63,7 +66,10 @@ impl ReadPool {
                 (DatabaseUrl::Sqlite(_), Some(PooledConnection::Sqlite(connection))) => {
                     run_on_sqlite(connection, work)
                 }
-                (DatabaseUrl::Sqlite(file), _) => run_on_sqlite(sqlite::open_reader(&file.path, file.page_caches.reader)?, work),
+                (DatabaseUrl::Sqlite(file), _) => run_on_sqlite(
+                    sqlite::open_reader(&file.path, file.page_caches.reader)?,
+                    work,
+                ),
                 (DatabaseUrl::Postgres(url), pooled) => {
                     tokio::runtime::Handle::current().block_on(async {
                         let client = match pooled {

@@ -233,9 +233,16 @@ async fn the_database_and_its_backup_are_readable_by_their_owner_only() {
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");
     let backup_dir = parent.path().join("copy");
-    let store = Store::open(&data_dir, None, false, PageCaches::MAX, stopped_clock(), publisher)
-        .await
-        .unwrap();
+    let store = Store::open(
+        &data_dir,
+        None,
+        false,
+        PageCaches::MAX,
+        stopped_clock(),
+        publisher,
+    )
+    .await
+    .unwrap();
     store.append_entry(new_message("{}")).await.unwrap();
     super::backup_database(&data_dir, &backup_dir).unwrap();
     let mode =

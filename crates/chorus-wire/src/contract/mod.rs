@@ -27,8 +27,7 @@ pub use object_shape::{
 };
 pub use text_grammar::{
     CALLBACK_URL, HTTP_URL, INSTANT, LengthUnit, OPAQUE_ID, RefusedCharacters, TextGrammar,
-    UTC_INSTANT,
-    is_http_url, is_invisible,
+    UTC_INSTANT, is_http_url, is_invisible,
 };
 
 /// An object with a shape.
