@@ -67,24 +67,41 @@ impl fmt::Display for MemorySource {
     }
 }
 
-/// The bounds of the hub, by the setting or by what it may use here. Logs the figure.
-pub fn bound_memory(configured: Option<MemorySize>) -> MemoryBounds {
-    let (total, source) = match configured {
-        Some(MemorySize(total)) => (total, MemorySource::Setting),
-        None => detect_total(Path::new("/")),
-    };
-    tracing::info!(
-        megabytes = total / MIB,
-        %source,
-        "memory that this hub may use; --memory changes it"
-    );
-    if total < MemoryBounds::MIN_TOTAL {
-        tracing::warn!(
-            "a hub needs at least {} MB of memory; this one may be killed for want of it",
-            MemoryBounds::MIN_TOTAL / MIB
-        );
+/// The memory that a hub may use, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryTotal {
+    bytes: u64,
+    source: MemorySource,
+}
+
+impl MemoryTotal {
+    /// As configured, or what the process may use here.
+    pub fn find(configured: Option<MemorySize>) -> Self {
+        let (bytes, source) = match configured {
+            Some(MemorySize(bytes)) => (bytes, MemorySource::Setting),
+            None => detect_total(Path::new("/")),
+        };
+        Self { bytes, source }
     }
-    MemoryBounds::for_total(total)
+
+    /// Logs the figure, once the hub has started: an error at start is one line.
+    pub fn log_figure(self) {
+        tracing::info!(
+            megabytes = self.bytes / MIB,
+            source = %self.source,
+            "memory that this hub may use; --memory changes it"
+        );
+        if self.bytes < MemoryBounds::MIN_TOTAL {
+            tracing::warn!(
+                "a hub needs at least {} MB of memory; this one may be killed for want of it",
+                MemoryBounds::MIN_TOTAL / MIB
+            );
+        }
+    }
+
+    pub fn to_bounds(self) -> MemoryBounds {
+        MemoryBounds::for_total(self.bytes)
+    }
 }
 
 /// The least of the memory of the machine and the limits of the control groups that this process is in.

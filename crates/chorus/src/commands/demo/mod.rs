@@ -9,8 +9,9 @@ mod sessions;
 mod temporary_folder;
 
 use crate::fail::Fail;
+use crate::machine_memory::MemoryTotal;
 use crate::stop_signal::StopSignal;
-use crate::{cli::CommonArgs, machine_memory, output};
+use crate::{cli::CommonArgs, output};
 use agents::DemoCast;
 use chorus_server::ServerSettings;
 use chorus_wire::secret::Secret;
@@ -69,7 +70,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     settings.server_name = "Chorus demo".into();
     settings.rate_limit = 0;
     settings.hub.operator_keys = vec![operator.clone()];
-    settings.hub.memory = machine_memory::bound_memory(None);
+    settings.hub.memory = MemoryTotal::find(None).to_bounds();
     let server = chorus_server::start_server(settings)
         .await
         .map_err(|e| Fail::usage_error(e.to_string()))?;

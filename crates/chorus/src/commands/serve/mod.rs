@@ -31,15 +31,19 @@ pub async fn run(args: Args) -> Result<(), Fail> {
         .with_fallback(ServeOptions::from_file(args.config.as_deref())?);
     let _log_writer = init_logging(&options)?;
     let is_explicit = options.has_max_connections();
+    let memory_total = options.memory_total();
     let mut settings = options.into_settings()?;
     settings.hub.accept_damage = args.accept_damage;
     let mut stop = StopSignal::watch()?;
     if let Some(files) = raise_file_limit() {
         settings.max_connections = fit_connections(settings.max_connections, is_explicit, files)?;
     }
+    let max_connections = settings.max_connections;
     let server = chorus_server::start_server(settings)
         .await
         .map_err(|e| Fail::usage_error(e.to_string()))?;
+    memory_total.log_figure();
+    tracing::info!(max_connections, "connections that this hub may have");
     let mut out = std::io::stdout().lock();
     let printed = writeln!(out, "chorus listening on {}", server.url()).and_then(|()| out.flush());
     drop(out);
@@ -132,9 +136,7 @@ fn fit_connections(wanted: usize, is_explicit: bool, files: usize) -> Result<usi
             "the limit of open files is {files}, and this hub needs {needed}: {RESERVED_FILES} of its own and {least} for connections; raise it with ulimit -n, or LimitNOFILE of the unit"
         )));
     }
-    let max_connections = wanted.min(files - RESERVED_FILES);
-    tracing::info!(max_connections, files, "connections that this hub may have");
-    Ok(max_connections)
+    Ok(wanted.min(files - RESERVED_FILES))
 }
 
 /// Raises the soft limit of open files to the hard limit and returns it. Every open stream is a file descriptor, and the

@@ -2,7 +2,7 @@
 
 use super::quota_option::{QuotaOption, quota_table};
 use crate::fail::Fail;
-use crate::machine_memory::{MemorySize, bound_memory};
+use crate::machine_memory::{MemorySize, MemoryTotal};
 use chorus_hub::BusFiles;
 use chorus_server::{CorsOrigin, ServerSettings, TrustedNetwork};
 use chorus_wire::{credits::Credits, identity::AgentAddress, secret::Secret};
@@ -286,6 +286,10 @@ impl ServeOptions {
         self.max_connections.is_some()
     }
 
+    pub fn memory_total(&self) -> MemoryTotal {
+        MemoryTotal::find(self.memory)
+    }
+
     pub fn into_settings(self) -> Result<ServerSettings, Fail> {
         let mut settings =
             ServerSettings::with_data_dir(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
@@ -343,7 +347,7 @@ impl ServeOptions {
         hub.seal_key_file = self.seal_key_file;
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
         hub.retain = self.retain.map(|retention| retention.0);
-        hub.memory = bound_memory(self.memory);
+        hub.memory = MemoryTotal::find(self.memory).to_bounds();
         Ok(settings)
     }
 }

@@ -137,7 +137,7 @@ async fn jobs(transcript: &mut Transcript, boss: &str, worker: &str, place: &mut
         &format!("{}\n\n{}", heard.head, heard.text),
     );
     transcript
-        .post(worker, "/jobs/job-1/result", &success_result(0.10))
+        .post(worker, "/jobs/job-1/result", &success_result(0.05))
         .await
         .expect_status(409);
     transcript.get(boss, "/jobs/job-1").await.expect_status(200);
