@@ -37,8 +37,12 @@ macro_rules! error_catalogue {
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 // Two errors may have one text, with which the documents print both.
-                let codes: std::collections::BTreeSet<&str> =
-                    Self::ALL.iter().map(|code| code.as_str()).collect();
+                let mut codes: Vec<&str> = Vec::new();
+                for code in Self::ALL.iter().map(|code| code.as_str()) {
+                    if !codes.contains(&code) {
+                        codes.push(code);
+                    }
+                }
                 utoipa::openapi::schema::ObjectBuilder::new()
                     .schema_type(utoipa::openapi::schema::Type::String)
                     .description(Some("Which error it is, for programs. A later version may add codes."))

@@ -15,7 +15,7 @@ use crate::frame::organisation::{NewAccord, NewOrganisation, NewOrganisationMemb
 use crate::frame::{FRAME_SHAPE, FrameKind, FramePayload, SUBMISSION_SHAPE, frame_schema};
 use crate::invite::NewInvite;
 use crate::market::heartbeat::Heartbeat;
-use crate::market::job::{JobBody, JobResultBody};
+use crate::market::job::{JobAnswer, JobBody, JobRejection, JobResultBody};
 use crate::market::skill::{SkillOffer, SkillUpdate};
 use crate::market::transfer::{CreditIssue, CreditTransfer};
 use crate::message::{ReceiverReplyRequest, SendBody};
@@ -51,6 +51,8 @@ const PUBLISHED: &[&ObjectShape] = &[
     SkillUpdate::SHAPE,
     JobBody::SHAPE,
     JobResultBody::SHAPE,
+    JobAnswer::SHAPE,
+    JobRejection::SHAPE,
     CreditTransfer::SHAPE,
     CreditIssue::SHAPE,
     Heartbeat::SHAPE,

@@ -18,7 +18,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(list_skills))
-        .routes(routes!(get_skill, put_skill, withdraw_skill))
+        .routes(routes!(get_skill_offers, put_skill, withdraw_skill))
 }
 
 /// List all offered skills
@@ -47,7 +47,7 @@ async fn list_skills(
 #[utoipa::path(get, path = "/skills/{name}", tag = "market", params(("name" = String, Path, description = "The skill_name")), security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     responses((status = 200, body = SkillPage, description = "The skill. `/discover?skill=` has the offers beyond the first 100, or beyond 256 KiB."),
         (status = 404, description = "No agent offers the skill.")))]
-async fn get_skill(
+async fn get_skill_offers(
     State(state): State<AppState>,
     DirectoryAccess(principal): DirectoryAccess,
     PathParam(name): PathParam,

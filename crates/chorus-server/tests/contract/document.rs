@@ -336,7 +336,13 @@ async fn every_response_documents_its_headers() {
 #[tokio::test]
 async fn every_error_code_is_in_the_schema_of_its_form() {
     assert_no_faults(|document| {
-        let error_codes: Vec<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+        let mut error_codes: Vec<&str> = Vec::new();
+        for code in ErrorCode::ALL.iter().map(|code| code.as_str()) {
+            // one code has two statuses.
+            if !error_codes.contains(&code) {
+                error_codes.push(code);
+            }
+        }
         let frame_codes: Vec<&str> = FrameCode::ALL.iter().map(|code| code.as_str()).collect();
         let forms = [
             ("FailureBody", "code", &error_codes),
