@@ -12,7 +12,11 @@ pub fn backup_data_dir(data_dir: &Path, to: &Path) -> Result<PathBuf> {
     // Without the key a restored hub could not unseal any connection string.
     let key = data_dir.join(seal::SEAL_KEY_FILE);
     if key.exists() {
-        std::fs::copy(&key, to.join(seal::SEAL_KEY_FILE)).map_err(Error::unavailable)?;
+        let key_copy = to.join(seal::SEAL_KEY_FILE);
+        std::fs::copy(&key, &key_copy)
+            .and_then(|_| std::fs::File::open(&key_copy)?.sync_all())
+            .and_then(|()| std::fs::File::open(to)?.sync_all())
+            .map_err(Error::unavailable)?;
     }
     Ok(copy)
 }

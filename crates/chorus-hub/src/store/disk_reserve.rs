@@ -71,7 +71,7 @@ impl DiskReserve {
 }
 
 /// Bytes that the hub's user may still write on the disk of `path`.
-pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let stats = statvfs(path).ok()?;
     Some(stats.f_bavail.saturating_mul(stats.f_frsize))
 }

@@ -80,6 +80,7 @@ pub(crate) use agent_keys::AgentKeyRow;
 pub(crate) use cache_invalidation::{CacheInvalidation, EndedKey};
 pub(crate) use connection::DbConnection;
 pub(crate) use copy_to_postgres::copy_to_postgres;
+pub(crate) use disk_reserve::free_bytes;
 pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};
 pub use idempotency::IdempotencyKey;
 pub(crate) use ids::RowId;
@@ -332,4 +333,9 @@ impl From<DbError> for Error {
 /// Makes a consistent copy of a SQLite database while its hub runs; `to` is the new data directory.
 pub(crate) fn backup_database(data_dir: &Path, to: &Path) -> std::result::Result<PathBuf, DbError> {
     sqlite::backup_to(&data_dir.join(DATABASE_FILE), to)
+}
+
+/// Bytes that a copy of the SQLite database in this data directory may take.
+pub(crate) fn database_bytes(data_dir: &Path) -> u64 {
+    sqlite::database_bytes(&data_dir.join(DATABASE_FILE))
 }

@@ -264,7 +264,52 @@ fn mark_as_copy(target: &Connection) -> Result<(), DbError> {
         .map_err(classify_error)
 }
 
-/// Copies the database in one step, so that the backup shows one moment. A reader never blocks the writer.
+/// Copies the database in one step, so that the copy shows one moment, and reads the copy back.
+fn copy_and_check(from: &Path, partial_file: &Path) -> Result<(), DbError> {
+    let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .map_err(classify_error)?;
+    source
+        .busy_timeout(Duration::from_secs(5))
+        .map_err(classify_error)?;
+    create_private_file(partial_file)?;
+    let mut target = Connection::open(partial_file).map_err(classify_error)?;
+    let copy = rusqlite::backup::Backup::new(&source, &mut target).map_err(classify_error)?;
+    // A busy database is a result here, not an error; an incomplete backup must not look like a complete one.
+    let step = copy.step(-1).map_err(classify_error)?;
+    if step != StepResult::Done {
+        return Err(DbError::Unavailable(format!(
+            "{} could not be copied: {step:?}",
+            from.display()
+        )));
+    }
+    drop(copy);
+    mark_as_copy(&target)?;
+    drop(target);
+    check_integrity(partial_file)
+}
+
+/// Reads the whole file. A damaged original gives a damaged copy, and the operator must learn that before it is needed.
+fn check_integrity(file: &Path) -> Result<(), DbError> {
+    let connection = Connection::open(file).map_err(classify_error)?;
+    let finding: String = connection
+        .query_row("pragma quick_check(1)", [], |row| row.get(0))
+        .map_err(classify_error)?;
+    if finding == "ok" {
+        Ok(())
+    } else {
+        Err(DbError::Other(format!("the copy is damaged: {finding}")))
+    }
+}
+
+/// Bytes of the database file and of its write-ahead log.
+pub(super) fn database_bytes(file: &Path) -> u64 {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    size(file) + size(Path::new(&log))
+}
+
+/// Copies the database into a new directory. A reader never blocks the writer.
 pub(super) fn backup_to(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
     let io_error = |e: std::io::Error| DbError::Unavailable(format!("{}: {e}", to.display()));
     if !from.exists() {
@@ -286,26 +331,14 @@ pub(super) fn backup_to(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
             target_file.display()
         )));
     }
-    {
-        let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)
-            .map_err(classify_error)?;
-        source
-            .busy_timeout(Duration::from_secs(5))
-            .map_err(classify_error)?;
-        create_private_file(&partial_file)?;
-        let mut target = Connection::open(&partial_file).map_err(classify_error)?;
-        let copy = rusqlite::backup::Backup::new(&source, &mut target).map_err(classify_error)?;
-        // A busy database is a result here, not an error; an incomplete backup must not look like a complete one.
-        let step = copy.step(-1).map_err(classify_error)?;
-        if step != StepResult::Done {
-            let _ = std::fs::remove_file(&partial_file);
-            return Err(DbError::Unavailable(format!(
-                "{} could not be copied: {step:?}",
-                from.display()
-            )));
+    if let Err(error) = copy_and_check(from, &partial_file) {
+        // An incomplete copy must not take the space that is left.
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            let mut leftover = partial_file.clone().into_os_string();
+            leftover.push(suffix);
+            let _ = std::fs::remove_file(leftover);
         }
-        drop(copy);
-        mark_as_copy(&target)?;
+        return Err(error);
     }
     std::fs::File::open(&partial_file)
         .and_then(|file| file.sync_all())

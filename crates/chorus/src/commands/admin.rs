@@ -1,5 +1,6 @@
 //! `chorus admin`: backups, registration codes, credits, jobs, readiness and activity of a hub.
 
+use super::backup::{self, BackupArgs};
 use super::market::format_job::format_job;
 use super::market::jobs::parse_status;
 use super::market::read_input::parse_amount;
@@ -34,19 +35,8 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum AdminCommand {
-    /// Back up the SQLite data of a hub, also while it runs
-    Backup {
-        /// The hub's data directory
-        #[arg(
-            long,
-            value_name = "DIR",
-            env = "CHORUS_DATA_DIR",
-            default_value = "chorus-data"
-        )]
-        data_dir: PathBuf,
-        /// The target of the copy
-        to: PathBuf,
-    },
+    /// Back up the SQLite data of a hub, also while it runs: one copy, or dated copies at an interval
+    Backup(BackupArgs),
     /// Copy the SQLite data of a stopped hub to an empty PostgreSQL database
     Copy {
         /// The hub's data directory
@@ -151,7 +141,7 @@ fn parse_instant(text: &str) -> Result<UnixMicros, String> {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let key = args.operator_key;
     match args.command {
-        AdminCommand::Backup { data_dir, to } => backup_database(common, &data_dir, &to),
+        AdminCommand::Backup(args) => backup::run(common, args).await,
         AdminCommand::Copy { data_dir, database } => {
             copy_database(common, &data_dir, &database).await
         }
@@ -231,26 +221,6 @@ fn operator_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient
     let key =
         key.ok_or_else(|| Fail::usage_error("pass --operator-key or set CHORUS_OPERATOR_KEY"))?;
     session::open_client(common, Some(key))
-}
-
-fn backup_database(
-    common: &CommonArgs,
-    data_dir: &std::path::Path,
-    target: &std::path::Path,
-) -> Result<(), Fail> {
-    // The user can read the data directory, so the internal cause may be shown.
-    let backup_error = |e: chorus_wire::Error| {
-        Fail::usage_error(format!(
-            "no copy was made: {}",
-            e.cause.unwrap_or(e.message)
-        ))
-    };
-    let file = chorus_hub::ops::backup_data_dir(data_dir, target).map_err(backup_error)?;
-    let output = json!({ "backup": file.display().to_string() });
-    output::print_result(common.json, &output, || {
-        format!("copied to {}", file.display())
-    });
-    Ok(())
 }
 
 async fn copy_database(

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod admin;
+mod backup;
 pub mod channel;
 pub mod completions;
 pub mod confirm;

@@ -56,6 +56,48 @@ fn systemd_accepts_the_unit_and_rates_it_as_secure() {
     assert_eq!(security.code, 0, "{}", security.out);
 }
 
+/// D-109
+#[test]
+fn systemd_accepts_the_backup_timer_and_its_command_is_one() {
+    let found = Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !is_available("systemd-analyze", found) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let service = read_shipped("chorus-backup.service");
+    let text = service.replace("/usr/local/bin/chorus", env!("CARGO_BIN_EXE_chorus"));
+    std::fs::write(folder.path().join("chorus-backup.service"), text).unwrap();
+    let timer = folder.path().join("chorus-backup.timer");
+    std::fs::write(&timer, read_shipped("chorus-backup.timer")).unwrap();
+    let mut verify = Command::new("systemd-analyze");
+    verify
+        .arg("verify")
+        .arg(&timer)
+        .arg(folder.path().join("chorus-backup.service"));
+    let verified = run(verify, "");
+    assert_eq!(
+        (verified.code, verified.err.contains("chorus-backup")),
+        (0, false),
+        "{verified:?}"
+    );
+    // The options of the unit are those of the command: without data it fails for that reason alone.
+    let line = service
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/chorus "))
+        .unwrap();
+    let copies = folder.path().join("copies").display().to_string();
+    let args = line
+        .replace("/var/lib/chorus-backups", &copies)
+        .replace("/var/lib/chorus", "nowhere");
+    let mut command = chorus(folder.path());
+    command.args(args.split(' '));
+    let copied = run(command, "");
+    assert!(copied.err.contains("is not there"), "{copied:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn systemd_is_notified_when_the_hub_is_ready_and_when_it_stops() {
     let folder = tempfile::tempdir().unwrap();

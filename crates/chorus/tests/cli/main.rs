@@ -8,6 +8,7 @@ mod actors;
 mod admin;
 mod agents_docs;
 mod authority;
+mod backup_rotation;
 mod channel;
 mod channel_hubs;
 mod channel_origins;
