@@ -91,21 +91,31 @@ fn a_copy_that_cannot_be_made_says_why_and_removes_nothing() {
     let mut hub = Hub::start(folder.path(), &["--data-dir", "data"]);
     backup(folder.path(), &["--keep", "1", "copies"]).ok();
     let before = list_copies(folder.path());
-    // A hub that stops by itself leaves everything in the one file.
     hub.process.send_signal("TERM");
     hub.process.await_exit();
-    // A damaged database: the copy is read back before it counts.
-    let file = folder.path().join("data/chorus.db");
-    let mut bytes = std::fs::read(&file).unwrap();
-    let end = bytes.len();
-    bytes[8_192..end].fill(0xa5);
-    std::fs::write(&file, bytes).unwrap();
+    // A damaged database, made from the copy, which is one file: a copy is read back before it counts.
+    let mut bytes = std::fs::read(before[0].join("chorus.db")).unwrap();
+    bytes[8_192..].fill(0xa5);
+    let data = folder.path().join("data");
+    std::fs::remove_dir_all(&data).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("chorus.db"), bytes).unwrap();
     let damaged = backup(folder.path(), &["--keep", "1", "copies"]);
     assert!(
         damaged.code != 0 && damaged.err.contains("no copy was made"),
         "{damaged:?}"
     );
     assert_eq!(list_copies(folder.path()), before);
+}
+
+/// Waits until the command has reported a failure with these words.
+fn await_report(folder: &Path, words: &str) {
+    let reported = || std::fs::read_to_string(folder.join("errors")).unwrap();
+    let deadline = std::time::Instant::now() + TIMEOUT;
+    while !reported().contains(words) {
+        assert!(std::time::Instant::now() < deadline, "{}", reported());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 /// A loop goes on after a failure: here the hub's data appear only after the first attempt.
@@ -126,12 +136,7 @@ fn copies_at_an_interval_go_on_after_a_failure() {
         "copies",
     ]);
     let mut copying = RunningProcess::start_with_log(command, errors);
-    let failed = || std::fs::read_to_string(folder.path().join("errors")).unwrap();
-    let deadline = std::time::Instant::now() + TIMEOUT;
-    while !failed().contains("the next copy is tried in") {
-        assert!(std::time::Instant::now() < deadline);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    await_report(folder.path(), "the next copy is tried in");
     let _hub = Hub::start(folder.path(), &["--data-dir", "data"]);
     for _ in 0..3 {
         assert!(copying.next_line().starts_with("copied to copies/chorus-2"));
@@ -184,12 +189,7 @@ fn a_full_disk_is_reported_keeps_the_older_copies_and_copies_go_on_when_it_has_r
     let ballast = disk.join("ballast");
     let mut file = std::fs::File::create(&ballast).unwrap();
     while file.write_all(&[0; 4_096]).is_ok() {}
-    let reported = || std::fs::read_to_string(folder.path().join("errors")).unwrap();
-    let deadline = std::time::Instant::now() + TIMEOUT;
-    while !reported().contains("bytes left, and the copy needs") {
-        assert!(std::time::Instant::now() < deadline, "{}", reported());
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    await_report(folder.path(), "bytes left, and the copy needs");
     let names = std::fs::read_dir(&disk).unwrap().map(|entry| {
         let name = entry.unwrap().file_name();
         name.into_string().unwrap()
@@ -387,7 +387,9 @@ async fn pay_on(client: HubClient, number: usize, stop: Arc<AtomicBool>) {
             timestamp_utc: None,
         };
         let _ = client.transfer_credits(&transfer).await;
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        // The load is a steady one, not as much as the hub can take.
+        let pause = std::time::Duration::from_millis(5);
+        let _ = tokio::time::timeout(pause, std::future::pending::<()>()).await;
     }
 }
 
