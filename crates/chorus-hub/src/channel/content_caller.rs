@@ -11,7 +11,7 @@ use crate::{Principal, Result};
 /// A caller and the channel that it names.
 #[derive(Clone, Debug)]
 pub enum ContentCaller {
-    Token(ToolToken),
+    Token(Box<ToolToken>),
     Key {
         principal: Principal,
         channel_id: String,
@@ -74,6 +74,6 @@ impl ContentCaller {
 
 impl From<ToolToken> for ContentCaller {
     fn from(token: ToolToken) -> Self {
-        Self::Token(token)
+        Self::Token(Box::new(token))
     }
 }

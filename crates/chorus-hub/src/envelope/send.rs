@@ -316,7 +316,7 @@ async fn change_delivery_state(
             .map(drop)?)
     };
     let pending = hub.delivery().claim_webhook(seq);
-    let changed = hub.store().write(change.clone()).await;
+    let changed = hub.store().write(change).await;
     if let Err(error) = &changed
         && error.code == ErrorCode::Unavailable
     {

@@ -127,10 +127,7 @@ fn remove_old_copies(copies: &Path, keep: usize) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(copies).map_err(io_error)? {
         let entry = entry.map_err(io_error)?;
-        let is_copy = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| is_copy_name(name));
+        let is_copy = entry.file_name().to_str().is_some_and(is_copy_name);
         if is_copy && entry.path().join(store::DATABASE_FILE).exists() {
             found.push(entry.path());
         }
