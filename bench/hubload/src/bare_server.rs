@@ -68,7 +68,8 @@ pub fn run_bare_server(o: BareServerOptions) {
     );
     std::thread::scope(|s| {
         for t in 0..o.threads {
-            let (hub, o) = (&hub, &o);
+            let hub = &hub;
+            let o = &o;
             let open = |p: &String| {
                 OpenOptions::new()
                     .create(true)
@@ -76,7 +77,8 @@ pub fn run_bare_server(o: BareServerOptions) {
                     .open(format!("{p}.{t}"))
                     .expect("log")
             };
-            let (log, conns) = (o.log.as_ref().map(open), Vec::new());
+            let log = o.log.as_ref().map(open);
+            let conns = Vec::new();
             let w = ServerThread {
                 t,
                 hub,
@@ -111,12 +113,14 @@ struct ServerThread<'a> {
 
 impl ServerThread<'_> {
     fn run(mut self) {
-        let (mut evs, mut buf) = (syscalls::new_events(), vec![0u8; 64 << 10]);
+        let mut evs = syscalls::new_events();
+        let mut buf = vec![0u8; 64 << 10];
         self.me.ep.add(self.me.wake, IN, self.me.wake as u64);
         loop {
             let n = self.me.ep.wait(&mut evs, 1_000_000_000);
             for e in &evs[..n] {
-                let (fd, what) = (e.u64 as RawFd, e.events);
+                let fd = e.u64 as RawFd;
+                let what = e.events;
                 if fd == self.hub.listener.as_raw_fd() {
                     self.accept();
                 } else if fd == self.me.wake {

@@ -1,11 +1,13 @@
-//! hubload: load generator for messaging hubs (HTTP POST in, Server-Sent EpollEvents out). See README.md.
+//! hubload: load generator for messaging hubs (HTTP POST in, Server-Sent Events out). See README.md.
 mod bare_server;
+mod command_options;
 mod load_loop;
 mod measurements;
 mod syscalls;
 mod template;
 mod wire_format;
 
+use command_options::CommandOptions;
 use load_loop::{DRAIN, LoadLoop, LoadState, PubPlan, QUIT, RUN, SubPlan};
 use measurements::{
     monotonic_nanos, read_available_kb, read_machine_cpu, read_own_cpu, read_usage,
@@ -21,64 +23,6 @@ use wire_format::{LoadTarget, find_json_text, read_keys};
 pub fn exit_with_error(why: &str) -> ! {
     eprintln!("hubload: {why}");
     std::process::exit(2);
-}
-
-/// `--name value` pairs; `--name` alone is a flag; `@file` holds more of them, one per line.
-#[derive(Clone, Default)]
-struct CommandOptions(Vec<(String, String)>);
-
-impl CommandOptions {
-    fn parse(words: impl Iterator<Item = String>) -> CommandOptions {
-        let mut a = CommandOptions::default();
-        let mut words = words.peekable();
-        while let Some(w) = words.next() {
-            if let Some(path) = w.strip_prefix('@') {
-                let text = std::fs::read_to_string(path)
-                    .unwrap_or_else(|e| exit_with_error(&format!("{path}: {e}")));
-                for line in text
-                    .lines()
-                    .map(str::trim)
-                    .filter(|l| !l.is_empty() && !l.starts_with('#'))
-                {
-                    let (k, v) = line.split_once(char::is_whitespace).unwrap_or((line, "1"));
-                    a.0.push((k.trim_start_matches('-').into(), v.trim().into()));
-                }
-            } else if let Some(k) = w.strip_prefix("--") {
-                let v = words
-                    .next_if(|v| !v.starts_with("--"))
-                    .unwrap_or_else(|| "1".into());
-                a.0.push((k.into(), v));
-            } else {
-                exit_with_error(&format!("unexpected {w}"));
-            }
-        }
-        a
-    }
-
-    fn all(&self, k: &str) -> Vec<&str> {
-        self.0
-            .iter()
-            .filter(|x| x.0 == k)
-            .map(|x| x.1.as_str())
-            .collect()
-    }
-
-    /// The last one given wins, so a command line can override an @file before it.
-    fn get(&self, k: &str) -> Option<&str> {
-        self.all(k).last().copied()
-    }
-
-    fn need(&self, k: &str) -> &str {
-        self.get(k)
-            .unwrap_or_else(|| exit_with_error(&format!("--{k} is required")))
-    }
-
-    fn num<T: std::str::FromStr>(&self, k: &str, default: T) -> T {
-        self.get(k).map_or(default, |v| {
-            v.parse()
-                .unwrap_or_else(|_| exit_with_error(&format!("--{k} {v}: not a number")))
-        })
-    }
 }
 
 fn main() {
@@ -115,7 +59,8 @@ fn subscribe_url<'a>(cmd: &str, a: &'a CommandOptions, stream: usize) -> &'a str
 
 fn plan_scenario(cmd: &str, a: &CommandOptions) -> ScenarioPlan {
     let keys = a.get("keys").map(read_keys).unwrap_or_default();
-    let (sub_headers, pub_headers) = (a.all("sub-header"), a.all("pub-header"));
+    let sub_headers = a.all("sub-header");
+    let pub_headers = a.all("pub-header");
     let broadcast = cmd == "fanout" || a.get("broadcast").is_some();
     // streams, senders, connections per sender
     let (streams, publishers, depth) = match cmd {
@@ -159,7 +104,8 @@ fn plan_scenario(cmd: &str, a: &CommandOptions) -> ScenarioPlan {
     };
     for i in 0..streams {
         let t = LoadTarget::parse(subscribe_url(cmd, a, i));
-        let (from, to) = (sender(if broadcast { 0 } else { i }), receiver(i));
+        let from = sender(if broadcast { 0 } else { i });
+        let to = receiver(i);
         let hello = t.subscriber_greeting(
             &sub_headers,
             &MessageParties {
@@ -180,7 +126,8 @@ fn plan_scenario(cmd: &str, a: &CommandOptions) -> ScenarioPlan {
     let t = LoadTarget::parse(url);
     let body = a.get("body").unwrap_or("{{TS}}{{PAD}}");
     let request = |i: usize| {
-        let (from, to) = (sender(i), receiver(i));
+        let from = sender(i);
+        let to = receiver(i);
         (
             i as u32,
             t.request(
@@ -231,7 +178,9 @@ struct UsageSnapshot {
 }
 
 fn take_snapshot(sh: &LoadState, pid: Option<i32>) -> UsageSnapshot {
-    let (server, own, machine) = (read_usage(pid).cpu, read_own_cpu(), read_machine_cpu());
+    let server = read_usage(pid).cpu;
+    let own = read_own_cpu();
+    let machine = read_machine_cpu();
     let [sent, acked, received] = [&sh.sent, &sh.acked, &sh.received].map(|c| c.load(Relaxed));
     UsageSnapshot {
         t: monotonic_nanos(),
@@ -257,7 +206,8 @@ fn run_scenario(cmd: &str, a: &CommandOptions) {
     } = plan_scenario(cmd, a);
     let streams = subs.len() as u64;
     let fan = if broadcast { streams } else { streams.min(1) };
-    let (window, rate) = (a.num("window", 0), a.num("rate", 0.0));
+    let window = a.num("window", 0);
+    let rate = a.num("rate", 0.0);
     let sh = &LoadState {
         fan,
         window,
@@ -269,7 +219,8 @@ fn run_scenario(cmd: &str, a: &CommandOptions) {
     };
     let wait = |secs: f64| sleep(Duration::from_secs_f64(secs));
     let mut out = ResultLine::new(cmd, a);
-    let (before, mem_before) = (read_usage(pid), read_available_kb());
+    let before = read_usage(pid);
+    let mem_before = read_available_kb();
     let once = pubs
         .iter()
         .filter(|p| p.once)
@@ -346,7 +297,8 @@ fn run_scenario(cmd: &str, a: &CommandOptions) {
 
 fn write_rates(out: &mut ResultLine, x: &UsageSnapshot, y: &UsageSnapshot, streams: bool) {
     let secs = (y.t - x.t) as f64 / 1e9;
-    let (acked, received) = ((y.acked - x.acked) as f64, (y.received - x.received) as f64);
+    let acked = (y.acked - x.acked) as f64;
+    let received = (y.received - x.received) as f64;
     let per_million = |cpu: f64| {
         cpu * 1e6
             / if streams {
@@ -355,7 +307,8 @@ fn write_rates(out: &mut ResultLine, x: &UsageSnapshot, y: &UsageSnapshot, strea
                 acked.max(1.0)
             }
     };
-    let (server, own) = (y.server - x.server, y.own - x.own);
+    let server = y.server - x.server;
+    let own = y.own - x.own;
     let [busy, softirq, steal] = [0, 1, 2].map(|i| y.machine[i] - x.machine[i]);
     out.num("secs", secs)
         .num("sent_per_s", (y.sent - x.sent) as f64 / secs);
@@ -446,7 +399,9 @@ fn register_agents(a: &CommandOptions) {
     let mut conn =
         TcpStream::connect(t.addr).unwrap_or_else(|e| exit_with_error(&format!("{}: {e}", t.addr)));
     let _ = conn.set_nodelay(true);
-    let (mut out, mut scratch, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut scratch = Vec::new();
+    let mut keys = Vec::new();
     for i in 0..a.num("count", 100) {
         let id = a
             .get("id")
@@ -471,7 +426,8 @@ fn register_agents(a: &CommandOptions) {
             .render(&mut out, &mut scratch, &mut m);
         conn.write_all(&out)
             .unwrap_or_else(|e| exit_with_error(&e.to_string()));
-        let (mut got, mut buf) = (Vec::new(), [0u8; 4096]);
+        let mut got = Vec::new();
+        let mut buf = [0u8; 4096];
         while wire_format::parse_ack(t.scheme, &got).is_none() {
             match conn.read(&mut buf) {
                 Ok(n) if n > 0 => got.extend_from_slice(&buf[..n]),

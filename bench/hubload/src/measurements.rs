@@ -49,7 +49,8 @@ impl LatencyHistogram {
         for (i, c) in self.buckets.iter().enumerate() {
             seen += c;
             if *c > 0 && seen >= want {
-                let (e, sub) = (i / 32 + 4, i % 32);
+                let e = i / 32 + 4;
+                let sub = i % 32;
                 let v = if i < 32 {
                     i as f64
                 } else {

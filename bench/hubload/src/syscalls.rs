@@ -115,10 +115,8 @@ impl EpollQueue {
 
     /// Waits with nanosecond resolution (epoll_pwait2), so that paced sends are not rounded to 1 ms.
     pub fn wait(&self, evs: &mut EpollEvents, timeout_ns: u64) -> usize {
-        let (tv_sec, tv_nsec) = (
-            (timeout_ns / 1_000_000_000) as i64,
-            (timeout_ns % 1_000_000_000) as i64,
-        );
+        let tv_sec = (timeout_ns / 1_000_000_000) as i64;
+        let tv_nsec = (timeout_ns % 1_000_000_000) as i64;
         let ts = libc::timespec { tv_sec, tv_nsec };
         let n = unsafe {
             libc::syscall(

@@ -142,7 +142,8 @@ fn write_uuid(out: &mut Vec<u8>, rng: &mut u64) {
         *rng ^= *rng << 17;
         *rng
     };
-    let (a, b) = (next(), next());
+    let a = next();
+    let b = next();
     write_hex(out, a >> 32, 8);
     out.push(b'-');
     write_hex(out, a >> 16, 4);
@@ -156,17 +157,17 @@ fn write_uuid(out: &mut Vec<u8>, rng: &mut u64) {
 
 fn write_timestamp(out: &mut Vec<u8>) {
     let ns = read_clock(libc::CLOCK_REALTIME);
-    let (secs, ms) = (ns / 1_000_000_000, ns / 1_000_000 % 1000);
+    let secs = ns / 1_000_000_000;
+    let ms = ns / 1_000_000 % 1000;
     // civil date from days since the epoch (Howard Hinnant's algorithm)
     let z = secs / 86400 + 719_468;
-    let (era, doe) = (z / 146_097, z % 146_097);
+    let era = z / 146_097;
+    let doe = z % 146_097;
     let yoe = (doe - doe / 1460 + doe / 36524 - doe / 146_096) / 365;
     let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     let mp = (5 * doy + 2) / 153;
-    let (d, mo) = (
-        doy - (153 * mp + 2) / 5 + 1,
-        if mp < 10 { mp + 3 } else { mp - 9 },
-    );
+    let d = doy - (153 * mp + 2) / 5 + 1;
+    let mo = if mp < 10 { mp + 3 } else { mp - 9 };
     let y = yoe + era * 400 + (mo <= 2) as u64;
     let t = secs % 86400;
     out.extend_from_slice(

@@ -135,7 +135,8 @@ impl RequestForm {
         scratch.clear();
         self.body.render(scratch, m);
         if self.scheme == WireScheme::Mqtt {
-            let (mut topic, mut body) = (Vec::new(), Vec::new());
+            let mut topic = Vec::new();
+            let mut body = Vec::new();
             self.head.render(&mut topic, m);
             write_mqtt_text(&mut body, &topic);
             body.extend_from_slice(&((m.seq % 65535 + 1) as u16).to_be_bytes());
@@ -201,7 +202,8 @@ pub fn parse_ack(scheme: WireScheme, buf: &[u8]) -> Option<(usize, bool)> {
 fn parse_http_ack(buf: &[u8]) -> Option<(usize, bool)> {
     let end = find_bytes(buf, b"\r\n\r\n")? + 4;
     let status = buf.get(9..12)?;
-    let (mut length, mut chunked) = (0usize, false);
+    let mut length = 0usize;
+    let mut chunked = false;
     for line in buf[..end].split(|&c| c == b'\n') {
         if line.len() > 16 && line[..15].eq_ignore_ascii_case(b"content-length:") {
             let digits = line[15..].iter().filter(|c| c.is_ascii_digit());

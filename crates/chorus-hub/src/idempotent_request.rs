@@ -222,6 +222,11 @@ async fn wait_for_answer(hub: &HubContext, claim: &RequestClaim) -> Result<Optio
 }
 
 impl RequestExecution {
+    /// An earlier execution carried the request out, and left nothing to make its answer of.
+    pub fn is_answer_lost(&self) -> bool {
+        self.scope.is_answer_lost()
+    }
+
     /// Carries the request out.
     pub async fn run<F: Future>(&self, work: F) -> F::Output {
         self.scope.clone().run(work).await

@@ -125,9 +125,17 @@ fn parse_market_search(query: &QueryParams) -> Result<SkillSearch> {
         .transpose()?;
     let min_hirers = query
         .get_single("min_hirers")?
-        .map(|text| text.parse::<u64>())
-        .transpose()
-        .map_err(|_| Error::invalid_field("min_hirers", "min_hirers must be a whole number"))?;
+        .map(|text| {
+            text.parse::<u64>()
+                .ok()
+                .filter(|count| *count <= i64::MAX as u64)
+        })
+        .map(|count| {
+            count.ok_or_else(|| {
+                Error::invalid_field("min_hirers", "min_hirers must be a whole number")
+            })
+        })
+        .transpose()?;
     let min_reputation = query.parse_number("min_reputation", 0.0)?.unwrap_or(0.0);
     let limit = if query.has("limit") {
         query.page_limit(limits::DIRECTORY_PAGE)?

@@ -75,6 +75,15 @@ pub fn init_quiet_logging() {
         .try_init();
 }
 
+/// A line for people about events that the hub deleted before they were read.
+pub fn format_gap(gap: GapEvent) -> String {
+    let GapEvent { from, to } = gap;
+    paint_text(
+        BAD_STYLE,
+        &format!("some events after {from}, up to {to}, are gone: the hub no longer keeps them"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,13 +97,4 @@ mod tests {
         assert!(shown.ends_with("\n    bob@chorus: e"), "{shown}");
         assert_eq!(escape_controls("grüße\t你好 👋"), "grüße\t你好 👋");
     }
-}
-
-/// A line for people about events that the hub deleted before they were read.
-pub fn format_gap(gap: GapEvent) -> String {
-    let GapEvent { from, to } = gap;
-    paint_text(
-        BAD_STYLE,
-        &format!("some events after {from}, up to {to}, are gone: the hub no longer keeps them"),
-    )
 }

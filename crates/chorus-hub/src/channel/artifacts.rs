@@ -266,6 +266,14 @@ fn check_title(title: Option<String>) -> Result<Option<String>> {
     }
 }
 
+/// The text is as it is: the request is well-formed.
+fn refuse_passage(message: &str) -> Error {
+    Error {
+        field: Some("find".into()),
+        ..Error::new(ErrorCode::Conflict, message)
+    }
+}
+
 fn replace_passage(text: &str, find: &str, replace: &str) -> Result<String> {
     let occurrences = if find.is_empty() {
         0
@@ -274,8 +282,8 @@ fn replace_passage(text: &str, find: &str, replace: &str) -> Result<String> {
     };
     match occurrences {
         1 => Ok(text.replacen(find, replace, 1)),
-        0 => Err(Error::validation("find is not in the artifact")),
-        _ => Err(Error::validation(
+        0 => Err(refuse_passage("find is not in the artifact")),
+        _ => Err(refuse_passage(
             "find is in the artifact more than once; take more of the text around it",
         )),
     }

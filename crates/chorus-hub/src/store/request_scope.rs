@@ -65,6 +65,10 @@ impl RequestScope {
         }
     }
 
+    pub fn is_answer_lost(&self) -> bool {
+        matches!(self.0.resumption, Resumption::Lost)
+    }
+
     pub(super) fn set_committed(&self) {
         self.0.is_committed.store(true, Ordering::Release);
     }

@@ -24,7 +24,6 @@ pub(super) struct WriterHandle {
     stopped: tokio::sync::Mutex<Option<oneshot::Receiver<()>>>,
     /// The last sequence in the participant index, as far as this hub knows.
     pub indexed_seq: Arc<AtomicI64>,
-    /// Set once, when the hub has opened.
     pub settings: Arc<OnceLock<HubSettings>>,
 }
 
@@ -186,7 +185,6 @@ struct StoreWriter {
     settings: Arc<OnceLock<HubSettings>>,
     clock: Clock,
     publisher: Arc<dyn EntryPublisher>,
-    /// Only for SQLite.
     file_upkeep: Option<FileUpkeep>,
     failure_log: LogThrottle,
     /// Replies that wait until peers have said which entries their streams took.

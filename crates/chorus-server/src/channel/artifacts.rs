@@ -116,7 +116,7 @@ async fn edit_artifact(
 /// The bytes of a file that a member put into the channel. They are served as a download of no particular type, because a member
 /// chose them and a browser must not run them under the hub's name.
 #[utoipa::path(get, path = "/channels/{id}/files/{name}", tag = "channel", security(("agent_key" = ["channels"]), ("operator_key" = [])),
-    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, description = "The name of the file")),
+    params(("id" = String, Path, description = "The id of the channel"), ("name" = String, Path, max_length = 256, pattern = r"^(?!\.\.?$)[^\u0000-\u001f\u007f-\u009f/\\]+$", example = "trace.json", description = "The name of the file")),
     responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>, description = "The bytes of the file."),
         (status = 404, description = "There is no such channel or file for this key.")))]
 async fn get_file(

@@ -27,6 +27,10 @@ const OWN_RECORD_ROUTES: [&str; 5] = [
     "/agent/keys/rotate",
 ];
 
+/// Routes whose requests have their effect once, by the ids in them. One whose answer was lost in a crash is carried out again
+/// for its answer.
+const REPEATABLE_ROUTES: [&str; 3] = ["/transfer", "/jobs/{id}/claim", "/jobs/{id}/result"];
+
 /// Routes where a key would say nothing: the calls of tools have ids of their own, which a client may use again.
 const KEYLESS_ROUTES: [&str; 2] = ["/mcp", "/mcp/{channel}"];
 
@@ -88,7 +92,11 @@ pub async fn run_once(
     match requests.begin(&principal, &state.hub, path, key).await? {
         RequestStart::Repeat(answer) => Ok(give_answer(answer)),
         RequestStart::Execute(execution) => {
-            let response = execution.run(next.run(resume(body))).await;
+            let is_repeatable = REPEATABLE_ROUTES.contains(&route);
+            let response = match execution.is_answer_lost() && is_repeatable {
+                true => next.run(resume(body)).await,
+                false => execution.run(next.run(resume(body))).await,
+            };
             keep_answer(&execution, response).await
         }
     }

@@ -1,6 +1,6 @@
 //! Live updates: the page shows events as they happen, and catches up after the hub was down.
 
-use crate::stage::Stage;
+use crate::stage::{Stage, said};
 use chorus_hub::Clock;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -131,7 +131,8 @@ async fn the_page_says_that_frames_were_missed() {
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     stage.view("sessions").await;
-    let frame = alice.advisory("before the restart");
+    let payload = json!({"advisory_text": "before the restart"});
+    let frame = said(&alice, "agent_advisory", &payload);
     alice.submit("~alice", &frame).await;
     stage.browser.shows("before the restart").await;
     let note = "document.querySelector('[data-gap]').hidden";

@@ -127,7 +127,8 @@ pub const UTC_INSTANT: TextGrammar = TextGrammar {
         }
     },
     requirement: "an ISO 8601 time in UTC, such as 2026-02-11T14:15:09Z",
-    pattern: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-]00:00)?$",
+    // Days that every month has, and years that every calendar has: a pattern cannot count.
+    pattern: r"^[1-8][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:[Zz]|[+-]00:00)?$",
     refused_pattern: None,
     max_chars: limits::LABEL_CHARS,
     format: None,

@@ -80,9 +80,11 @@ const BOARD_RULE: ObjectRule = ObjectRule {
     },
     describe: |schema, _| {
         // Not as alternatives, which generators of clients would turn into several types.
-        schema["if"] = json!({"properties": {"board": {"const": true}}, "required": ["board"]});
-        schema["then"] = json!({"properties": {"agent_id": {"type": "null"}}});
-        schema["else"] = json!({"properties": {"approve_within_ms": {"type": "null"}}});
+        let names_worker = json!({"properties": {"board": {"const": true}, "agent_id": {"type": "string"}},
+            "required": ["board", "agent_id"]});
+        let is_off_board = json!({"properties": {"board": {"enum": [false, null]}, "approve_within_ms": {"type": "integer"}},
+            "required": ["approve_within_ms"]});
+        schema["not"] = json!({"anyOf": [names_worker, is_off_board]});
     },
 };
 

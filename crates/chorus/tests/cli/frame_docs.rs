@@ -55,6 +55,8 @@ fn shell(agent: &Agent, script: &str, ids: &BTreeMap<&str, String>) {
     command
         .env("CHORUS_HUB", &agent.hub)
         .env("CHORUS_SESSION", "s1")
+        // FRM-15: the page shows what a person at a terminal sends.
+        .env("CHORUS_COMPUTE", "local-only")
         .envs(ids);
     run(command, "").ok();
 }

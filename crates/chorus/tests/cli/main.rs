@@ -12,6 +12,7 @@ mod backup_rotation;
 mod channel;
 mod channel_hubs;
 mod channel_origins;
+mod channel_secrets;
 mod configuration;
 mod contact;
 mod copy;

@@ -59,7 +59,7 @@ fn an_event_has_its_kind_its_id_and_the_frame_on_one_line() {
     let (seq, entry) = ring.entries_after(0).next().unwrap();
     assert_eq!(
         render(&ring, seq, entry),
-        "event: agent_advisory\nid: 7-1\ndata: 1\n\n"
+        "27\r\nevent: agent_advisory\nid: 7-1\ndata: 1\n\n\r\n"
     );
 }
 

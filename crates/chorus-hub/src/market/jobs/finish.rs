@@ -142,12 +142,19 @@ pub(super) async fn finish_own_job(
     check_allowed: impl Fn(&JobRecord) -> Result<()> + Send + 'static,
 ) -> Result<wire::Job> {
     let job_id = job_id.to_owned();
-    let ended = hub.store().write(async move |txn| {
+    let ended = hub.store().write_repeatable(async move |txn| {
         let job = timeline::find_own_job(txn, agent_id, &job_id).await?;
         check_allowed(&job)?;
-        close_or_expire(txn, job, ending.clone()).await
+        let (job, as_requested) = close_or_expire(txn, job, ending.clone()).await?;
+        let has_callback = job.callback_url.is_some();
+        Ok((
+            status::describe_job(&job, false),
+            has_callback,
+            as_requested,
+        ))
     });
-    job_reply(hub, ended.await?)
+    let (job, has_callback, as_requested) = ended.await?;
+    reply_with(hub, job, has_callback, as_requested)
 }
 
 /// Closes the job, or delivers its result where the requester approves it first. Returns the job, and whether it has the requested
@@ -267,11 +274,26 @@ pub(super) fn job_reply(
     hub: &HubContext,
     (job, as_requested): (JobRecord, bool),
 ) -> Result<wire::Job> {
-    if job.callback_url.is_some() {
+    let has_callback = job.callback_url.is_some();
+    reply_with(
+        hub,
+        status::describe_job(&job, false),
+        has_callback,
+        as_requested,
+    )
+}
+
+fn reply_with(
+    hub: &HubContext,
+    job: wire::Job,
+    has_callback: bool,
+    as_requested: bool,
+) -> Result<wire::Job> {
+    if has_callback {
         hub.wake_outbox();
     }
     if as_requested {
-        Ok(status::describe_job(&job, false))
+        Ok(job)
     } else {
         Err(Error::new(ErrorCode::JobClosed, "the deadline has passed"))
     }

@@ -57,10 +57,8 @@ pub async fn list_jobs(
         Principal::Anonymous | Principal::Agent(_) => Some(principal.require_agent()?.id),
     };
     let role_filter = match role {
-        None if agent_id.is_none() => JobRole::AnyAgent,
-        Some(_) if agent_id.is_none() => {
-            return Err(Error::validation("role is for agents; leave it out"));
-        }
+        // An operator has no role in a job.
+        None | Some("orchestrator" | "worker" | "agent") if agent_id.is_none() => JobRole::AnyAgent,
         None => JobRole::Either,
         Some("orchestrator") => JobRole::Requester,
         Some("worker" | "agent") => JobRole::Worker,

@@ -5,7 +5,9 @@ use crate::context::HubContext;
 use crate::limits;
 use crate::store::job_updates::{self, NewUpdate};
 use crate::store::jobs::{self, JobRecord};
-use crate::store::{AgentId, EntryKind, JobEvent, JobState, NewLogEntry, WriteTxn, job_board};
+use crate::store::{
+    AgentId, EntryKind, JobEvent, JobId, JobState, NewLogEntry, WriteTxn, job_board,
+};
 use crate::{Principal, Result};
 use chorus_wire::market::job::{self as wire, DispatchedJob, JobUpdate, JobUpdateKind, WorkerNote};
 use chorus_wire::{Error, ErrorCode};
@@ -149,9 +151,9 @@ pub async fn answer_question(
     let agent_id = principal.require_agent()?.id;
     let job_id = job_id.to_owned();
     let answer = answer.to_owned();
-    let job = hub
+    let (job, held_id) = hub
         .store()
-        .write(async move |txn| {
+        .write_repeatable(async move |txn| {
             let mut job = find_own_job(txn, agent_id, &job_id).await?;
             if job.requester != agent_id {
                 return Err(Error::new(
@@ -178,13 +180,14 @@ pub async fn answer_question(
                 move_job(txn, &mut job, JobEvent::Dispatch).await?;
                 dispatch::append_job_entry(txn, &job);
             }
-            Ok(job)
+            let held_id = (job.state == JobState::Held).then_some(job.id.0);
+            Ok((status::describe_job(&job, false), held_id))
         })
         .await?;
-    if job.state == JobState::Held {
-        dispatch::spawn_dispatch(hub, job.id);
+    if let Some(held_id) = held_id {
+        dispatch::spawn_dispatch(hub, JobId(held_id));
     }
-    Ok(status::describe_job(&job, false))
+    Ok(job)
 }
 
 /// What the worker gets with the answer.

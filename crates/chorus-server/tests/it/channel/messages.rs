@@ -444,6 +444,7 @@ story!(
         alice.get(&gone).await.refused(404, "ERR_NOT_FOUND");
         let mut stream = alice.stream(&format!("{path}/stream?since=0")).await;
         stream.next("connected").await;
+        stream.next("gap").await;
         assert_eq!(stream.next("message").await.data["content"], "newer");
         assert_eq!(
             alice.get(&path).await.data(200)["members"],

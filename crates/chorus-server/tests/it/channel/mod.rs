@@ -8,6 +8,7 @@ mod contents;
 mod delivery;
 mod delivery_failures;
 mod delivery_retries;
+mod guessed_callbacks;
 mod hosted_origin;
 mod hosted_services;
 mod invitations;

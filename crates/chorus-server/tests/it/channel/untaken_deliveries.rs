@@ -113,7 +113,7 @@ story!(
         let secret = bob
             .post("/agent/endpoint-secret", &json!({}))
             .await
-            .data(200);
+            .data(201);
         room.post_message("signed").await;
         let heard = bob_hook.endpoint.next_request().await;
         let signer = standardwebhooks::Webhook::new(secret["endpoint_secret"].as_str().unwrap());

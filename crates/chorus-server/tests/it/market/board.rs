@@ -402,18 +402,10 @@ story!(
             400,
             "ERR_VALIDATION",
         );
-        assert_eq!(
-            worker
-                .post("/jobs/job-1/result", &success_result(0.10))
-                .await
-                .status,
-            200
-        );
-        let job = job_state(&boss, "job-1").await;
-        assert_eq!(
-            update_kinds(&job),
-            ["progress", "progress", "question", "answer"]
-        );
+        let result = success_result(0.10);
+        assert_eq!(worker.post("/jobs/job-1/result", &result).await.status, 200);
+        let kinds = update_kinds(&job_state(&boss, "job-1").await);
+        assert_eq!(kinds, ["progress", "progress", "question", "answer"]);
     }
 );
 

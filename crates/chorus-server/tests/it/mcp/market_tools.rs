@@ -204,13 +204,8 @@ story!(
             .await
             .data();
         assert_eq!(approved["status"], "SUCCESS");
-        let paid = hirer
-            .call(
-                "market_transfer",
-                json!({"to_owner": "owner-of-worker-1", "amount": 1.5}),
-            )
-            .await
-            .data();
+        let transfer = json!({"to_owner": "owner-of-worker-1", "amount": 1.5});
+        let paid = hirer.call("market_transfer", transfer).await.data();
         assert_eq!(paid["balance"], 98.45);
         let args = json!({"skill_name": "adding", "input_data": {"a": 1}, "budget": 0.1, "job_id": "job-2"});
         hirer.call("market_hire", args).await.data();

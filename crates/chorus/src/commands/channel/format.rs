@@ -64,6 +64,19 @@ pub fn format_member(member: &ChannelMember) -> String {
     parts.join("  ")
 }
 
+fn format_member_change(change: Option<MemberChange>) -> &'static str {
+    match change {
+        Some(MemberChange::Joined) => "joined",
+        Some(MemberChange::Declined) => "does not want to join",
+        Some(MemberChange::Left) => "left",
+        Some(MemberChange::Removed) => "was put out",
+        Some(MemberChange::Unreachable) => "cannot be reached",
+        Some(MemberChange::Reachable) => "can be reached again",
+        Some(MemberChange::Refused) => "did not take a message:",
+        None => "changed",
+    }
+}
+
 pub fn format_row(row: &ChannelRow) -> String {
     let at = row.timestamp.map(|at| at.to_string()).unwrap_or_default();
     let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&at));
@@ -111,16 +124,7 @@ pub fn format_row(row: &ChannelRow) -> String {
             )
         }
         ChannelRowKind::Member => {
-            let change = match row.change {
-                Some(MemberChange::Joined) => "joined",
-                Some(MemberChange::Declined) => "does not want to join",
-                Some(MemberChange::Left) => "left",
-                Some(MemberChange::Removed) => "was put out",
-                Some(MemberChange::Unreachable) => "cannot be reached",
-                Some(MemberChange::Reachable) => "can be reached again",
-                Some(MemberChange::Refused) => "did not take a message:",
-                None => "changed",
-            };
+            let change = format_member_change(row.change);
             format!(
                 "{time} {}",
                 output::paint_text(

@@ -105,7 +105,8 @@ enum ChannelCommand {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let client = crate::session::ClientSession::open(common)?.client;
+    let session = crate::session::ClientSession::open(common)?;
+    let client = &session.client;
     match args.command {
         ChannelCommand::Create {
             name,
@@ -114,21 +115,21 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         } => {
             channels::create_channel(
                 common,
-                &client,
+                client,
                 &name,
                 service.as_deref(),
                 context.as_deref(),
             )
             .await
         }
-        ChannelCommand::List => channels::list_channels(common, &client).await,
+        ChannelCommand::List => channels::list_channels(common, client).await,
         ChannelCommand::Accept { channel } => {
-            invitations::accept_invitation(common, &client, &channel).await
+            invitations::accept_invitation(common, client, &channel).await
         }
         ChannelCommand::Decline { channel } => {
-            invitations::decline_invitation(common, &client, &channel).await
+            invitations::decline_invitation(common, client, &channel).await
         }
-        ChannelCommand::Show { channel } => channels::show_channel(common, &client, &channel).await,
+        ChannelCommand::Show { channel } => channels::show_channel(common, client, &channel).await,
         ChannelCommand::Rename {
             channel,
             name,
@@ -136,7 +137,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         } => {
             channels::rename_channel(
                 common,
-                &client,
+                client,
                 &channel,
                 name.as_deref(),
                 context.as_deref(),
@@ -144,36 +145,36 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             .await
         }
         ChannelCommand::Delete { channel, yes } => {
-            channels::delete_channel(common, &client, &channel, yes).await
+            channels::delete_channel(common, client, &channel, yes).await
         }
-        ChannelCommand::Add(add) => members::add_member(common, &client, *add).await,
+        ChannelCommand::Add(add) => members::add_member(common, client, *add).await,
         ChannelCommand::Remove { channel, name } => {
-            members::remove_member(common, &client, &channel, &name).await
+            members::remove_member(common, client, &channel, &name).await
         }
         ChannelCommand::Callback { channel, name } => {
-            members::create_callback(common, &client, &channel, &name).await
+            members::create_callback(common, client, &channel, &name).await
         }
         ChannelCommand::Post {
             channel,
             text,
             parts,
-        } => messages::post_message(common, &client, &channel, &text, parts.as_ref()).await,
+        } => messages::post_message(common, client, &channel, &text, parts.as_ref()).await,
         ChannelCommand::Deliver {
             channel,
             name,
             mode,
-        } => members::set_delivery_mode(common, &client, &channel, &name, &mode).await,
-        ChannelCommand::Tail(tail) => messages::tail_channel(common, &client, tail).await,
+        } => members::set_delivery_mode(common, client, &channel, &name, &mode).await,
+        ChannelCommand::Tail(tail) => messages::tail_channel(common, client, tail).await,
         ChannelCommand::History {
             channel,
             since,
             limit,
-        } => messages::print_history(common, &client, &channel, since, limit).await,
+        } => messages::print_history(common, client, &channel, since, limit).await,
         ChannelCommand::Artifacts { channel, slug, at } => {
-            artifacts::show_artifacts(common, &client, &channel, slug.as_deref(), at).await
+            artifacts::show_artifacts(common, client, &channel, slug.as_deref(), at).await
         }
-        ChannelCommand::Write(write) => artifacts::write_artifact(common, &client, write).await,
-        ChannelCommand::File(file) => artifacts::fetch_file(common, &client, file).await,
+        ChannelCommand::Write(write) => artifacts::write_artifact(common, client, write).await,
+        ChannelCommand::File(file) => artifacts::fetch_file(common, client, file).await,
     }
 }
 

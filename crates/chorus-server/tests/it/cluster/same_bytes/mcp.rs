@@ -248,7 +248,7 @@ pub async fn in_a_room(transcript: &mut Transcript, room: &str, delivery: &Value
             json!({"slug": "spec", "version": 1, "content": "mine"}),
         ),
         ("artifact_read", json!({"slug": "spec"})),
-        ("file_put", json!({"name": "trace.bin", "data": "AAECA/8="})),
+        ("file_put", json!({"name": "trace.bin", "data": "AAECAw=="})),
         ("file_get", json!({"name": "trace.bin"})),
         ("artifact_list", json!({})),
     ] {
