@@ -7,7 +7,7 @@ import pytest
 from actors import WAIT_S, serving
 from conftest import MakeAgent
 
-from chorus_sdk import Delivery, HubError, InboxEvent
+from chorus_sdk import Conflict, Delivery, HubError, InboxEvent, NotFound
 from chorus_sdk.channel import RoomStream
 
 pytestmark = pytest.mark.anyio
@@ -68,6 +68,22 @@ async def test_a_delivery_of_the_iterator_is_answered(make_agent: MakeAgent) -> 
                     await delivery.callback.message("hello yourself")
                     break
     assert (await room.fetch_history())[-1].get("content") == "hello yourself"
+
+
+async def test_an_artifact_is_created_and_edited_from_its_version(make_agent: MakeAgent) -> None:
+    alice, timber = await make_agent("alice"), await make_agent("timber")
+    room = await alice.create_channel("room")
+    made = await room.create_artifact("auth-spec", "# Auth", title="Auth spec")
+    assert (made["slug"], made["version"]) == ("auth-spec", 1)
+    edited = await room.edit_artifact("auth-spec", {"find": "Auth", "replace": "Access", "version": 1})
+    assert edited["version"] == 2
+    assert (await room.fetch_artifact("auth-spec"))["content"] == "# Access"
+    with pytest.raises(Conflict):
+        await room.edit_artifact("auth-spec", {"content": "late", "version": 1})
+    await room.add_agent(timber.agent_id, name="timber")
+    assert (await room.update_member("timber", deliver="mentions"))["deliver"] == "mentions"
+    with pytest.raises(NotFound):
+        await room.fetch_file("missing.png")
 
 
 async def test_many_events_over_one_request(make_agent: MakeAgent) -> None:

@@ -139,6 +139,27 @@ async def test_a_cancelled_job_is_stopped_and_a_waiting_one_is_done_later(make_a
     assert (await boss.fetch_job(job["job_id"]))["state"] == "cancelled"
 
 
+async def test_a_job_on_the_board_is_claimed_and_its_delivery_judged(make_agent: MakeAgent) -> None:
+    boss, worker = await make_agent("boss"), await make_agent("worker")
+    skill = f"board-{worker.handle[1:]}"
+    await worker.publish_skill({"skill_name": skill, "cost_per_call": Credits("0.10")})
+    page = await boss.fetch_skill(skill)
+    assert (page["skill"]["min_cost"], page["offers"][0]["agent_id"]) == (Credits("0.10"), worker.agent_id)
+    states = []
+    for verdict in (boss.approve_job, boss.reject_job):
+        job_id = (await boss.hire(skill, {}, budget="0.10", board=True, approve_within=3600))["job_id"]
+        assert [job["job_id"] for job in await worker.list_board(skill=skill)] == [job_id]
+        assert (await worker.claim_job(job_id))["agent_id"] == worker.agent_id
+        asked = await worker.report_result(job_id, {"status": "PENDING", "question": "in which language?"})
+        assert asked["state"] == "input-required"
+        assert (await boss.answer_job(job_id, "in French"))["state"] == "dispatched"
+        delivered = await worker.report_result(job_id, {"status": "SUCCESS", "output_data": {}})
+        assert delivered["state"] == "delivered"
+        states.append((await verdict(job_id))["state"])
+    assert states == ["done", "failed"]
+    assert (await boss.fetch_account())["balance"] == Credits("99.90")
+
+
 async def test_a_transfer_is_exact(make_agent: MakeAgent) -> None:
     alice, bob = await make_agent("alice"), await make_agent("bob")
     paid = await alice.transfer(bob.agent_id, Credits(Decimal("12.34")))

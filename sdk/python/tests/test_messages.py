@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import anyio
@@ -16,6 +17,7 @@ from chorus_sdk import (
     ConnectionFailed,
     DeliveryFailed,
     HubClient,
+    InboxEvent,
     Message,
     NotFound,
     Receipt,
@@ -60,6 +62,16 @@ async def test_a_lost_answer_is_asked_for_again_and_the_message_arrives_once(
     assert dropper.left == 0
     assert (await bob.fetch_history())[0]["trace_id"] == sent.trace_id
     assert await received_texts(bob) == ["once"]
+
+
+# R-27
+async def test_a_lost_answer_to_a_registration_brings_the_same_key(hub: TestHub, name: Callable[[str], str]) -> None:
+    dropper = AnswerDropper(drops=2)
+    async with proxy(hub.url, dropper) as url:
+        carol = await Agent.register(name("carol"), url, save=False)
+    assert dropper.left == 0
+    async with carol, agent_at(hub.url, carol) as direct:
+        assert (await direct.fetch_record())["agent_id"] == carol.agent_id
 
 
 async def test_five_attempts_are_the_end(hub: TestHub, make_agent: MakeAgent) -> None:
@@ -128,9 +140,46 @@ async def test_waiting_for_a_receipt_and_for_an_answer(make_agent: MakeAgent) ->
         assert (raised.value.code, str(raised.value)) == ("NOT_TODAY", "ask tomorrow")
 
 
-@pytest.mark.parametrize("wait", ["receipt", "answer"])
+# R-81
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
+async def test_waiting_until_a_message_was_shown(make_agent: MakeAgent) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+
+    async def show() -> None:
+        async with bob.inbox("0") as inbox:
+            message = await anext(inbox)
+        assert isinstance(message, Message)
+        await message.mark_shown()
+        await message.mark_shown()
+
+    with anyio.fail_after(WAIT_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(show)
+            sent = await alice.send(bob.agent_id, "do you see this?", wait="shown", timeout=WAIT_S)
+        async with alice.inbox("0") as inbox:
+            event = await anext(inbox)
+    status = await alice.fetch_status(sent.trace_id)
+    assert sent.shown_at is not None and status.get("shown_at") == sent.shown_at, "the first time stands"
+    assert sent.response is None and status["status"] != "acknowledged", "it is no receipt"
+    assert isinstance(event, InboxEvent) and event.name == "shown"
+    assert event.data == {"trace_id": sent.trace_id, "receiver_id": bob.agent_id, "timestamp": sent.shown_at}
+    with pytest.raises(NotFound):
+        await alice.mark_shown(sent.trace_id)  # only the receiver can say it
+
+
+async def test_an_acknowledged_message_was_not_shown_by_that(make_agent: MakeAgent) -> None:
+    alice, bob = await make_agent("alice"), await make_agent("bob")
+    bob.on_message(lambda message: None)
+    async with serving(bob):
+        sent = await alice.send(bob.agent_id, "hello", wait="receipt", timeout=WAIT_S)
+        assert "shown_at" not in await alice.fetch_status(sent.trace_id)
+        with pytest.raises(WaitTimeout):
+            await alice.send(bob.agent_id, "hello", wait="shown", timeout=0.2)
+
+
+@pytest.mark.parametrize("wait", ["shown", "receipt", "answer"])
 async def test_a_fact_that_came_while_the_stream_was_away_is_asked_for(
-    hub: TestHub, make_agent: MakeAgent, wait: Literal["receipt", "answer"]
+    hub: TestHub, make_agent: MakeAgent, wait: Literal["shown", "receipt", "answer"]
 ) -> None:
     """The stream of the waiting send is cut, and the fact comes before it is back."""
     alice, bob = await make_agent("alice"), await make_agent("bob")
@@ -146,6 +195,7 @@ async def test_a_fact_that_came_while_the_stream_was_away_is_asked_for(
     async def answer() -> None:
         message = await anext(aiter(bob.messages("0")))
         cut.set()
+        await message.mark_shown()
         await message.reply("good day")
         await message.ack()
 
@@ -161,6 +211,8 @@ async def test_a_fact_that_came_while_the_stream_was_away_is_asked_for(
             await away.close()
     if wait == "answer":
         assert result.answer is not None and result.answer.text == "good day"
+    elif wait == "shown":
+        assert result.shown_at is not None
     else:
         assert result.response == {"status": "ok"}
 

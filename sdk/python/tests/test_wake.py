@@ -9,7 +9,7 @@ import pytest
 from actors import WAIT_S
 from conftest import MakeAgent
 
-from chorus_sdk import Agent, MemoryStore, Message, Receipt, WakeBudget
+from chorus_sdk import Agent, InboxEvent, MemoryStore, Message, Receipt, WakeBudget
 from chorus_sdk.limits import MAX_WAKES_PER_HOUR, MAX_WAKES_PER_SENDER
 from chorus_sdk.types import MessageStatus, ReceiverReply
 from chorus_sdk.wake import format_prompt, remove_hidden
@@ -38,6 +38,7 @@ async def test_messages_of_one_sender_are_one_run_and_its_result_the_answer(make
                 assert answer.text == expected
             receipt = await carol.send(bot.agent_id, "again", wait="receipt", timeout=WAIT_S)
             assert receipt.response == {"status": "ok"}
+            assert "shown_at" in await carol.fetch_status(receipt.trace_id)
             stop.set()
     assert len(prompts) == 3
     assert "first" in prompts[0] and "second" in prompts[0] and "only for you" not in prompts[0]
@@ -70,6 +71,23 @@ async def test_a_run_that_fails_is_told_to_the_sender_and_a_repeat_costs_no_run(
     assert '"one"' in runs[0] and '"one"' not in runs[1], "an acknowledged message is in no further run"
 
 
+# R-81
+async def test_the_sender_hears_that_the_run_has_its_text(make_agent: MakeAgent) -> None:
+    alice, bot = await make_agent("alice"), await make_agent("bot")
+    seen, stop = anyio.Event(), anyio.Event()
+
+    async def run(prompt: str) -> None:
+        await seen.wait()  # a long turn
+
+    with anyio.fail_after(WAIT_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: bot.wake(run, stop=stop, window=0.01))
+            sent = await alice.send(bot.agent_id, "look", wait="shown", timeout=WAIT_S)
+            assert (await alice.fetch_status(sent.trace_id))["status"] == "delivered"
+            seen.set()
+            stop.set()
+
+
 class CrashingAgent(Agent):
     """Dies after its answer and before its receipt."""
 
@@ -96,8 +114,9 @@ async def test_a_crash_between_answer_and_receipt_sends_no_second_answer(make_ag
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: second.wake(lambda prompt: "another answer", window=0.01, stop=stop))
             async with alice.inbox("0") as inbox:
-                items = [await anext(inbox), await anext(inbox)]
+                shown, *items = [await anext(inbox), await anext(inbox), await anext(inbox)]
             stop.set()
+    assert isinstance(shown, InboxEvent) and shown.name == "shown"
     assert isinstance(items[0], Message) and items[0].text == "the first answer"
     assert isinstance(items[1], Receipt) and items[1].trace_id == sent.trace_id
     received = [row for row in await alice.fetch_history() if row["sender_id"] == bot.agent_id]

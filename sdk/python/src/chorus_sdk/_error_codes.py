@@ -79,7 +79,7 @@ ERROR_CODES: dict[str, tuple[int, bool]] = {
     "unavailable": (503, True),
     "bus-unavailable": (503, True),
 }
-"""The status of each code, and whether the same request may succeed later."""
+"""The usual status of each code, and whether the same request may succeed later."""
 
 CREDIT_FIELDS = frozenset(
     {
@@ -88,6 +88,7 @@ CREDIT_FIELDS = frozenset(
         "budget",
         "cost",
         "cost_per_call",
+        "earned",
         "execution_cost",
         "held",
         "issued",

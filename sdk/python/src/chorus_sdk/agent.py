@@ -26,7 +26,7 @@ from .frame import FrameCalls
 from .identity import IdentityCalls
 from .listener import HandlerCalls
 from .market import MarketCalls
-from .message import InboxItem, Message, Receipt, SendResult, parse_inbox_event
+from .message import InboxEvent, InboxItem, Message, Receipt, SendResult, parse_inbox_event
 from .organisation import OrganisationCalls
 from .sse import StreamEvent
 from .store import FileStore, MemoryStore, Store
@@ -36,8 +36,9 @@ from .wake import wake as run_wake_loop
 
 CHORUS_VERSION: Literal["0.4"] = "0.4"
 CARD_VERSION: Literal["0.3"] = "0.3"
-WaitFor = Literal["receipt", "answer"]
-"""`receipt`: the receiver acknowledged the message. `answer`: the receiver wrote back in the conversation."""
+WaitFor = Literal["shown", "receipt", "answer"]
+"""`shown`: a model or a person was shown the text. `receipt`: the receiver acknowledged the message. `answer`: the
+receiver wrote back in the conversation."""
 
 
 class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCalls, HandlerCalls):
@@ -115,8 +116,8 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
     ) -> Self:
         """Registers a new agent and saves its key where the command line finds it, or with `save=False` nowhere.
 
-        It is never tried again: if the first request arrived, the name is taken and its key is lost, and a second
-        request would hide that behind another error."""
+        All attempts of this call have one random `Idempotency-Key`, so a lost answer is asked for again and brings the
+        same key."""
         located = IdentityFiles.locate(credentials) if save else None
         if located is not None:
             files.check_slot(located)
@@ -133,7 +134,8 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
         }
         body.update({name: value for name, value in extra.items() if value is not None})
         async with HubClient(hub_url, None, verify=verify) as client:
-            reply = await client.fetch_data(ApiCall("POST", "/register", body), RegistrationReply)
+            call = ApiCall("POST", "/register", body).with_idempotency_key(new_key())
+            reply = await client.fetch_data(call, RegistrationReply)
         key = reply.get("api_key")
         if not key:
             raise CredentialsError("the hub registered the agent without a key")
@@ -184,8 +186,8 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
         call = call.with_idempotency_key(idempotency_key or new_key())
         if wait is None:
             return _send_result(await self._client.fetch_data(call, SendReply), envelope)
-        if wait not in ("receipt", "answer"):
-            raise InvalidInput('wait is "receipt" or "answer"')
+        if wait not in ("shown", "receipt", "answer"):
+            raise InvalidInput('wait is "shown", "receipt" or "answer"')
         return await self._send_and_wait(call, envelope, wait, timeout)
 
     async def _send_and_wait(self, call: ApiCall, envelope: Envelope, wait: WaitFor, timeout: float) -> SendResult:
@@ -228,10 +230,15 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
             return dataclasses.replace(result, response=item.response)
         if wait == "answer" and isinstance(item, Message) and _is_answer(item, result):
             return dataclasses.replace(result, answer=item)
+        if wait == "shown" and isinstance(item, InboxEvent) and _is_shown(item, result):
+            return dataclasses.replace(result, shown_at=str(item.data["timestamp"]))
         return None
 
     async def _ask_for_fact(self, stream: EventStream, result: SendResult, wait: WaitFor) -> SendResult | None:
         """The stream may have been away when the fact came, so the hub is asked before giving up."""
+        if wait == "shown":
+            shown_at = (await self.fetch_status(result.trace_id)).get("shown_at")
+            return None if shown_at is None else dataclasses.replace(result, shown_at=shown_at)
         if wait == "receipt":
             status = await self.fetch_status(result.trace_id)
             response = status.get("receiver_response")
@@ -257,6 +264,12 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
             reply,
             is_repeatable=True,
         )
+        return await self._client.fetch_data(call, MessageStatus)
+
+    async def mark_shown(self, trace_id: str) -> MessageStatus:
+        """Says that the text of a message to this agent was part of a model's turn or on a person's screen. The first
+        time stands, so it is tried again."""
+        call = ApiCall("POST", segment_path("/agent/messages", trace_id, "/shown"), is_repeatable=True)
         return await self._client.fetch_data(call, MessageStatus)
 
     async def fetch_status(self, trace_id: str) -> MessageStatus:
@@ -305,8 +318,8 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
         window: float = limits.BATCH_WINDOW_S,
     ) -> None:
         """The loop for a runner of another framework. `run` gets a prompt in which the messages of one sender stand as
-        data, and returns the answer or None. One run at a time, within a budget; the senders hear `ok` after it, or
-        `ADAPTATION_FAILED` when it raises. It takes the place of `serve`."""
+        data, and returns the answer or None. One run at a time, within a budget; the senders hear `shown` when it
+        begins, and `ok` after it, or `ADAPTATION_FAILED` when it raises. It takes the place of `serve`."""
         await self._client.check_version()
         await run_wake_loop(self, run, stop=stop, budget=budget, clock=clock, window=window)
 
@@ -371,6 +384,11 @@ def _new_conversation(idempotency_key: str | None) -> str:
 def _is_answer(message: Message, result: SendResult) -> bool:
     is_same = message.conversation_id == result.conversation_id
     return is_same and (message.turn_number or 0) > result.turn_number
+
+
+def _is_shown(event: InboxEvent, result: SendResult) -> bool:
+    is_same = event.data.get("trace_id") == result.trace_id
+    return event.name == "shown" and is_same and "timestamp" in event.data
 
 
 def _send_result(reply: SendReply, envelope: Envelope) -> SendResult:

@@ -18,6 +18,8 @@ from .core import Answer, ApiCall, dump_json, new_key
 from .errors import UnexpectedAnswer
 from .message import InboxEvent
 from .types import (
+    Artifact,
+    ArtifactPatch,
     ArtifactText,
     Channel,
     ChannelContents,
@@ -138,6 +140,11 @@ class Room:
         call = ApiCall("POST", self._path("/members", name, "/accept"), is_repeatable=True)
         return await self._client.fetch_data(call, ChannelMember)
 
+    async def update_member(self, name: str, *, deliver: DeliverMode) -> ChannelMember:
+        """Changes which messages are delivered to a member."""
+        call = ApiCall("PATCH", self._path("/members", name), {"deliver": deliver}, is_repeatable=True)
+        return await self._client.fetch_data(call, ChannelMember)
+
     async def remove_member(self, name: str) -> ChannelMemberRemoved:
         return await self._client.fetch_data(ApiCall("DELETE", self._path("/members", name)), ChannelMemberRemoved)
 
@@ -169,6 +176,21 @@ class Room:
         """One artifact's text: the given version, or the newest."""
         return await self._client.fetch_data(get(self._path("/artifacts", slug), version=version), ArtifactText)
 
+    async def create_artifact(self, slug: str, content: str, *, title: str | None = None) -> Artifact:
+        """Creates an artifact, once for all attempts of this call."""
+        body = _present({"slug": slug, "content": content, "title": title})
+        call = ApiCall("POST", self._path("/artifacts"), body).with_idempotency_key(new_key())
+        return await self._client.fetch_data(call, Artifact)
+
+    async def edit_artifact(self, slug: str, change: ArtifactPatch) -> Artifact:
+        """Changes an artifact. `version` is the one that the change starts from; if another is the newest by now, it is
+        a `Conflict`. Never tried again: after a lost answer a second attempt would be that conflict."""
+        return await self._client.fetch_data(ApiCall("PATCH", self._path("/artifacts", slug), change), Artifact)
+
+    async def fetch_file(self, name: str) -> bytes:
+        """The bytes of a file of the channel."""
+        return (await self._client.send_call(get(self._path("/files", name)))).body
+
 
 class RoomStream:
     """An endless iterator over what is said and done in a channel."""
@@ -187,6 +209,9 @@ class RoomStream:
         while True:
             event = await anext(self._stream)
             if event.cursor is None or event.name == "connected":
+                continue
+            if event.name == "gap":
+                log.warning("the hub has deleted rows of this channel before they were read (%.80s)", event.data)
                 continue
             try:
                 return cast(ChannelRow, event.json())

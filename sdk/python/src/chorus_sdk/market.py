@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 import anyio
 
 from .base import AgentBase, get, segment_path
-from .core import ApiCall, as_object
+from .core import ApiCall, as_object, new_key
 from .credits import Credits
 from .errors import ChorusError, InvalidInput, UnexpectedAnswer, WaitTimeout
 from .schema import describe_schema
@@ -22,11 +22,13 @@ from .types import (
     FoundAgent,
     HeartbeatReply,
     Job,
+    JobBoard,
     JobList,
     OwnerAccount,
     ReputationReport,
     SkillCatalogue,
     SkillOffer,
+    SkillPage,
     SkillRow,
     SkillSearchResults,
     TransferReply,
@@ -112,6 +114,10 @@ class MarketCalls(AgentBase):
         """Every skill on offer, with the number of agents and the lowest price."""
         return (await self._client.fetch_market(get("/skills"), SkillCatalogue))["skills"]
 
+    async def fetch_skill(self, name: str) -> SkillPage:
+        """One skill with its schemas, and the agents that offer it, best first."""
+        return await self._client.fetch_market(get(segment_path("/skills", name)), SkillPage)
+
     async def search_offers(
         self,
         skill: str,
@@ -134,10 +140,15 @@ class MarketCalls(AgentBase):
         agent_id: str | None = None,
         deadline: float | None = None,
         callback_url: str | None = None,
+        board: bool = False,
+        approve_within: float | None = None,
         wait: bool = False,
         timeout: float = 600.0,
     ) -> Job:
         """Requests a job. Its id is made here, so a repeated request is the same job.
+
+        With `board` it waits on the board for the first agent that claims it; with `approve_within` seconds such a job
+        is paid when its delivery was approved, or not rejected in that time.
 
         With `wait` it returns the job when it has ended well, raises `JobFailed` when it has not, and `WaitTimeout`
         after `timeout` seconds."""
@@ -152,6 +163,8 @@ class MarketCalls(AgentBase):
             "agent_id": agent_id,
             "callback_url": callback_url,
             "deadline_ms": None if deadline is None else round(deadline * 1000),
+            "board": board or None,
+            "approve_within_ms": None if approve_within is None else round(approve_within * 1000),
         }
         body.update({name: value for name, value in extra.items() if value is not None})
         call = ApiCall("POST", "/jobs", body, is_repeatable=True)
@@ -213,6 +226,30 @@ class MarketCalls(AgentBase):
     async def cancel_job(self, job_id: str) -> Job:
         """Cancels a job that has no result yet."""
         call = ApiCall("POST", segment_path("/jobs", job_id, "/cancel"), is_repeatable=True)
+        return await self._client.fetch_market(call, Job)
+
+    async def list_board(self, *, skill: str | None = None) -> list[Job]:
+        """The jobs that can be claimed, oldest first, one page."""
+        return (await self._client.fetch_market(get("/board", skill=skill), JobBoard))["jobs"]
+
+    async def claim_job(self, job_id: str) -> Job:
+        """Takes a job from the board; the first claim has it. Report within the lease, or it goes back."""
+        return await self._act_on_job(job_id, "/claim")
+
+    async def approve_job(self, job_id: str) -> Job:
+        """Approves a delivery, which pays its worker."""
+        return await self._act_on_job(job_id, "/approve")
+
+    async def reject_job(self, job_id: str, reason: str | None = None) -> Job:
+        """Rejects a delivery that waits for approval; its worker reads the reason."""
+        return await self._act_on_job(job_id, "/reject", {} if reason is None else {"reason": reason})
+
+    async def answer_job(self, job_id: str, answer: str) -> Job:
+        """Answers the question of a worker, which then gets the job again."""
+        return await self._act_on_job(job_id, "/answer", {"answer": answer})
+
+    async def _act_on_job(self, job_id: str, act: str, body: Mapping[str, object] | None = None) -> Job:
+        call = ApiCall("POST", segment_path("/jobs", job_id, act), body).with_idempotency_key(new_key())
         return await self._client.fetch_market(call, Job)
 
     async def report_result(self, job_id: str, result: Mapping[str, object]) -> Job:

@@ -67,6 +67,10 @@ class Message:
             reply["detail"] = detail
         await self._respond(reply)
 
+    async def mark_shown(self) -> None:
+        """Tells the sender that a model or a person was shown the text. It is no receipt and no answer (R-81)."""
+        await self._agent.mark_shown(self.trace_id)
+
     async def _respond(self, reply: ReceiverReply) -> None:
         await self._agent.respond(self.trace_id, reply)
         self._answered = reply
@@ -106,7 +110,8 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class InboxEvent:
-    """Another event of the inbox: `channel`, `channel_invite`, `job`, `job_result` and later kinds."""
+    """Another event of the inbox: `shown`, `gap`, `channel`, `channel_invite`, `job`, `job_update`, `job_result` and
+    later kinds."""
 
     name: str
     data: Mapping[str, object]
@@ -126,6 +131,7 @@ class SendResult:
     error_code: str | None = None
     detail: str | None = None
     answer: Message | None = None
+    shown_at: str | None = None
 
     def ok(self) -> SendResult:
         """This result, or `DeliveryFailed` if the message was not delivered or its receiver refused it."""
@@ -160,6 +166,8 @@ def parse_inbox_event(agent: Agent, event: StreamEvent) -> InboxItem | None:
         return None
     if event.name == "connected" or event.cursor is None:
         return None
+    if event.name == "gap":
+        log.warning("the hub has deleted events of this inbox before they were read (%.80s)", event.data)
     return InboxEvent(event.name, data, event.cursor, event.data)
 
 

@@ -23,7 +23,7 @@ from .frame import Clock, EventClass, FrameAnswer, Gap, SentFrame, utc_now
 from .market import Amount, Step
 from .message import DeliveryState, InboxEvent, InboxItem
 from .store import Store
-from .types import AccessRemoved, Accord, AccordList, AgentContact, AgentDeleted, AgentKeyRecord, AgentKeyRevoked, AgentRecord, AgentSettings, ArtifactText, AuditReply, BlockedName, Channel, ChannelContents, ChannelDeleted, ChannelMember, ChannelMemberRemoved, ChannelRow, DecisionQuestion, DeliveredChannel, DeliveredMcp, DeliveredMessage, DirectoryRow, DiscoveryDocument, EconomyReport, EndpointSecret, Envelope, FoundAgent, Frame, HandleGrant, HandleGrants, HealthReport, HeartbeatReply, HistoryRow, InviteCard, Job, KeyScope, MessageStatus, NameRemoved, Organisation, OrganisationMember, OrganisationMembers, OwnerAccount, ReceiverReply, ReputationReport, SessionRoster, SessionToken, SkillOffer, SkillRow, TransferReply, UsageReport, WithdrawnSkill
+from .types import AccessRemoved, Accord, AccordList, AgentContact, AgentDeleted, AgentKeyRecord, AgentKeyRevoked, AgentRecord, AgentSettings, Artifact, ArtifactPatch, ArtifactText, AuditReply, BlockedName, Channel, ChannelContents, ChannelDeleted, ChannelMember, ChannelMemberRemoved, ChannelRow, DecisionQuestion, DeliveredChannel, DeliveredMcp, DeliveredMessage, DirectoryRow, DiscoveryDocument, EconomyReport, EndpointSecret, Envelope, FoundAgent, Frame, HandleGrant, HandleGrants, HealthReport, HeartbeatReply, HistoryRow, InviteCard, Job, KeyScope, MessageStatus, NameRemoved, Organisation, OrganisationMember, OrganisationMembers, OwnerAccount, ReceiverReply, ReputationReport, SessionRoster, SessionToken, SkillOffer, SkillPage, SkillRow, TransferReply, UsageReport, WithdrawnSkill
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class SendResult:
     error_code: str | None = None
     detail: str | None = None
     answer: Message | None = None
+    shown_at: str | None = None
 
     def ok(self) -> SendResult:
         """This result, or `DeliveryFailed` if the message was not delivered or its receiver refused it."""
@@ -111,6 +112,10 @@ class Message(SyncObject):
     def fail(self, code: str, detail: str | None=None) -> None:
         """Tells the sender that the message was not taken, and why."""
         call(self._inner.fail, code, detail)
+
+    def mark_shown(self) -> None:
+        """Tells the sender that a model or a person was shown the text. It is no receipt and no answer (R-81)."""
+        call(self._inner.mark_shown)
 
     def reply(self, text: str, *, cultural_context: str | None=None, idempotency_key: str | None=None) -> SendResult:
         """Writes back in the same conversation, one turn on (SDK-07)."""
@@ -196,6 +201,10 @@ class Room(SyncObject):
         """Accepts the invitation of the member of this name, which is this agent."""
         return cast('ChannelMember', call(self._inner.accept, name))
 
+    def update_member(self, name: str, *, deliver: DeliverMode) -> ChannelMember:
+        """Changes which messages are delivered to a member."""
+        return cast('ChannelMember', call(self._inner.update_member, name, deliver=deliver))
+
     def remove_member(self, name: str) -> ChannelMemberRemoved:
         return cast('ChannelMemberRemoved', call(self._inner.remove_member, name))
 
@@ -221,6 +230,19 @@ class Room(SyncObject):
     def fetch_artifact(self, slug: str, *, version: int | None=None) -> ArtifactText:
         """One artifact's text: the given version, or the newest."""
         return cast('ArtifactText', call(self._inner.fetch_artifact, slug, version=version))
+
+    def create_artifact(self, slug: str, content: str, *, title: str | None=None) -> Artifact:
+        """Creates an artifact, once for all attempts of this call."""
+        return cast('Artifact', call(self._inner.create_artifact, slug, content, title=title))
+
+    def edit_artifact(self, slug: str, change: ArtifactPatch) -> Artifact:
+        """Changes an artifact. `version` is the one that the change starts from; if another is the newest by now, it is
+            a `Conflict`. Never tried again: after a lost answer a second attempt would be that conflict."""
+        return cast('Artifact', call(self._inner.edit_artifact, slug, change))
+
+    def fetch_file(self, name: str) -> bytes:
+        """The bytes of a file of the channel."""
+        return cast('bytes', call(self._inner.fetch_file, name))
 
 
 class RoomStream(SyncObject):
@@ -372,8 +394,8 @@ class Agent(HandlerFace):
     def register(cls, agent_id: str, hub_url: str, *, culture: str='en', languages: list[str] | None=None, endpoint: str | None=None, endpoint_secret: str | None=None, invite_code: str | None=None, credentials: str | os.PathLike[str] | None=None, store: Store | None=None, save: bool=True, verify: Verify=True) -> Self:
         """Registers a new agent and saves its key where the command line finds it, or with `save=False` nowhere.
     
-            It is never tried again: if the first request arrived, the name is taken and its key is lost, and a second
-            request would hide that behind another error."""
+            All attempts of this call have one random `Idempotency-Key`, so a lost answer is asked for again and brings the
+            same key."""
         return cast('Self', call(async_agent.Agent.register, agent_id, hub_url, culture=culture, languages=languages, endpoint=endpoint, endpoint_secret=endpoint_secret, invite_code=invite_code, credentials=credentials, store=store, save=save, verify=verify))
 
     @property
@@ -390,6 +412,11 @@ class Agent(HandlerFace):
     def respond(self, trace_id: str, reply: ReceiverReply) -> MessageStatus:
         """Sends the receiver's reply to a message. The same again is no error, so it is tried again."""
         return cast('MessageStatus', call(self._inner.respond, trace_id, reply))
+
+    def mark_shown(self, trace_id: str) -> MessageStatus:
+        """Says that the text of a message to this agent was part of a model's turn or on a person's screen. The first
+            time stands, so it is tried again."""
+        return cast('MessageStatus', call(self._inner.mark_shown, trace_id))
 
     def fetch_status(self, trace_id: str) -> MessageStatus:
         """The delivery state of a message; only its sender and its receiver may read it."""
@@ -584,16 +611,23 @@ class Agent(HandlerFace):
         """Every skill on offer, with the number of agents and the lowest price."""
         return cast('list[SkillRow]', call(self._inner.list_skills))
 
+    def fetch_skill(self, name: str) -> SkillPage:
+        """One skill with its schemas, and the agents that offer it, best first."""
+        return cast('SkillPage', call(self._inner.fetch_skill, name))
+
     def search_offers(self, skill: str, *, max_cost: Amount | None=None, min_reputation: int=0, limit: int=10) -> list[FoundAgent]:
         """The agents that offer a skill, best first."""
         return cast('list[FoundAgent]', call(self._inner.search_offers, skill, max_cost=max_cost, min_reputation=min_reputation, limit=limit))
 
-    def hire(self, skill: str, input_data: object, *, budget: Amount, agent_id: str | None=None, deadline: float | None=None, callback_url: str | None=None, wait: bool=False, timeout: float=600.0) -> Job:
+    def hire(self, skill: str, input_data: object, *, budget: Amount, agent_id: str | None=None, deadline: float | None=None, callback_url: str | None=None, board: bool=False, approve_within: float | None=None, wait: bool=False, timeout: float=600.0) -> Job:
         """Requests a job. Its id is made here, so a repeated request is the same job.
+    
+            With `board` it waits on the board for the first agent that claims it; with `approve_within` seconds such a job
+            is paid when its delivery was approved, or not rejected in that time.
     
             With `wait` it returns the job when it has ended well, raises `JobFailed` when it has not, and `WaitTimeout`
             after `timeout` seconds."""
-        return cast('Job', call(self._inner.hire, skill, input_data, budget=budget, agent_id=agent_id, deadline=deadline, callback_url=callback_url, wait=wait, timeout=timeout))
+        return cast('Job', call(self._inner.hire, skill, input_data, budget=budget, agent_id=agent_id, deadline=deadline, callback_url=callback_url, board=board, approve_within=approve_within, wait=wait, timeout=timeout))
 
     def pipeline(self, steps: Sequence[Step | str], input_data: object, *, budget: Amount) -> Job:
         """Several hires in a row within one budget, each output feeding the next. Returns the last job; a step that
@@ -610,6 +644,26 @@ class Agent(HandlerFace):
     def cancel_job(self, job_id: str) -> Job:
         """Cancels a job that has no result yet."""
         return cast('Job', call(self._inner.cancel_job, job_id))
+
+    def list_board(self, *, skill: str | None=None) -> list[Job]:
+        """The jobs that can be claimed, oldest first, one page."""
+        return cast('list[Job]', call(self._inner.list_board, skill=skill))
+
+    def claim_job(self, job_id: str) -> Job:
+        """Takes a job from the board; the first claim has it. Report within the lease, or it goes back."""
+        return cast('Job', call(self._inner.claim_job, job_id))
+
+    def approve_job(self, job_id: str) -> Job:
+        """Approves a delivery, which pays its worker."""
+        return cast('Job', call(self._inner.approve_job, job_id))
+
+    def reject_job(self, job_id: str, reason: str | None=None) -> Job:
+        """Rejects a delivery that waits for approval; its worker reads the reason."""
+        return cast('Job', call(self._inner.reject_job, job_id, reason))
+
+    def answer_job(self, job_id: str, answer: str) -> Job:
+        """Answers the question of a worker, which then gets the job again."""
+        return cast('Job', call(self._inner.answer_job, job_id, answer))
 
     def report_result(self, job_id: str, result: Mapping[str, object]) -> Job:
         """Delivers a worker's result. The first counts; repeating it is no error."""

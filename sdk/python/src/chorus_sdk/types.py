@@ -403,6 +403,16 @@ class Artifact(TypedDict):
     version: int
 
 
+class ArtifactPatch(TypedDict):
+    """A change of an artifact: the whole new text, or a passage and its replacement."""
+
+    content: NotRequired[str]
+    find: NotRequired[str]
+    replace: NotRequired[str]
+    title: NotRequired[str]
+    version: int
+
+
 class ArtifactText(Artifact):
     """An artifact with the text of one version, not necessarily the newest."""
 
@@ -520,6 +530,7 @@ class ChannelMember(TypedDict):
     membership: ChannelMembership
     name: MemberName
     presence: MemberPresence
+    refusal: NotRequired[DeliveryRefusal]
     signed: bool
     status: str | None
     status_at: NotRequired[str]
@@ -571,6 +582,7 @@ class ChannelRow(TypedDict):
     timestamp: NotRequired[str]
     turn: NotRequired[int]
     type: ChannelRowKind
+    version: NotRequired[int]
     via: NotRequired[MemberRoute]
 
 
@@ -617,7 +629,7 @@ class CreditIssue(TypedDict):
     """Credits that an operator issues to an owner."""
 
     amount: Credits
-    reason: NotRequired[str]
+    reason: NotRequired[str | None]
 
 
 class CreditTransfer(TypedDict):
@@ -625,8 +637,8 @@ class CreditTransfer(TypedDict):
 
     amount: Credits
     from_owner: str
-    job_id: NotRequired[str]
-    timestamp_utc: NotRequired[str]
+    job_id: NotRequired[str | None]
+    timestamp_utc: NotRequired[str | None]
     to_owner: str
     transfer_id: str
 
@@ -678,6 +690,13 @@ class DeliveryAccepted(TypedDict):
     status: str
 
 
+class DeliveryRefusal(TypedDict):
+    """A delivery that a member did not take: it answered with a redirect or a 4xx, which is final."""
+
+    at: str
+    reason: str
+
+
 class DirectoryRow(TypedDict):
     """A row of `GET /discover`."""
 
@@ -707,6 +726,7 @@ class DiscoveryDocument(TypedDict):
 class DispatchedJob(TypedDict):
     """The job request that the worker receives."""
 
+    answer: NotRequired[str]
     budget: Credits
     callback_url: str | None
     currency: str
@@ -714,6 +734,7 @@ class DispatchedJob(TypedDict):
     input_data: Any
     job_id: str
     orchestrator_id: str
+    question: NotRequired[str]
     skill_name: str
     timestamp_utc: str
 
@@ -743,10 +764,12 @@ class EndpointPaths(TypedDict):
     audit: str
     block: str
     blocks: str
+    board: str
     channel: str
     channel_artifact: str
     channel_artifacts: str
     channel_callback: str
+    channel_file: str
     channel_member: str
     channel_members: str
     channel_messages: str
@@ -778,7 +801,12 @@ class EndpointPaths(TypedDict):
     invite: str
     invites: str
     job: str
+    job_answer: str
+    job_approve: str
+    job_callback: str
     job_cancel: str
+    job_claim: str
+    job_reject: str
     job_result: str
     jobs: str
     keys: str
@@ -799,10 +827,12 @@ class EndpointPaths(TypedDict):
     rotate_key: str
     schema: str
     schemas: str
+    sdk: str
     self_register: str
     send: str
     session: str
     settings: str
+    shown: str
     skill: str
     skill_language: str
     skill_offer: str
@@ -901,17 +931,24 @@ class FoundAgent(TypedDict):
     agent_id: str
     agent_name: str
     api_endpoint: str | None
+    distinct_hirers: int
+    earned: Credits
+    failure_count: int
     host_verified: NotRequired[bool]
     owner_id: str
     reputation_score: float
     skill: FoundSkill
     status: PresenceStatus
+    success_count: int
 
 
 class FoundSkill(TypedDict):
     """The skill for which an agent was found, and its price."""
 
     cost_per_call: Credits
+    description: NotRequired[str]
+    input_schema: NotRequired[Any]
+    output_schema: NotRequired[Any]
     skill_name: str
 
 
@@ -921,6 +958,7 @@ class FrameDiscoveryDocument(TypedDict):
     discovery: str
     frames: FrameEndpoints
     host_name: str
+    mcp: McpServerAddress
     name: str
     url: str
     version: str
@@ -946,7 +984,9 @@ class FrameFailure(TypedDict):
 class FrameRetention(TypedDict):
     """How long frames are kept in memory: until the first of the three limits is reached."""
 
+    access: str
     bytes: int
+    deletion: str
     frames: int
     seconds: int
 
@@ -990,7 +1030,7 @@ class HealthReport(TypedDict):
 class Heartbeat(TypedDict):
     """A sign of life."""
 
-    agent_id: NotRequired[str]
+    agent_id: NotRequired[str | None]
 
 
 class HeartbeatReply(TypedDict):
@@ -1009,6 +1049,7 @@ class HistoryRow(TypedDict):
     id: int
     receiver_id: str
     sender_id: str
+    shown_at: NotRequired[str]
     timestamp: str
     trace_id: str
 
@@ -1123,7 +1164,9 @@ class InviteRecord(TypedDict):
 class Job(TypedDict):
     """A job as its requester and its worker see it."""
 
-    agent_id: str
+    agent_id: str | None
+    answer: NotRequired[str]
+    approve_within_ms: NotRequired[int]
     budget: Credits
     currency: str
     deadline_utc: str
@@ -1133,13 +1176,29 @@ class Job(TypedDict):
     execution_time_ms: int | None
     input_data: NotRequired[Any]
     job_id: str
+    lease_utc: NotRequired[str]
     orchestrator_id: str
     output_data: Any
+    progress: NotRequired[str]
+    question: NotRequired[str]
     requested_at: str
     skill_name: str
     state: str
     status: JobStatus
+    timeline: NotRequired[list[JobUpdate]]
     timestamp_utc: str
+
+
+class JobAnswer(TypedDict):
+    """The answer to a worker's question."""
+
+    answer: str
+
+
+class JobBoard(TypedDict):
+    """`GET /board`: jobs that can be claimed, oldest first."""
+
+    jobs: list[Job]
 
 
 class JobList(TypedDict):
@@ -1148,33 +1207,52 @@ class JobList(TypedDict):
     jobs: list[Job]
 
 
+class JobRejection(TypedDict):
+    """Why a delivery is rejected."""
+
+    reason: NotRequired[str | None]
+
+
 class JobRequest(TypedDict):
     """A request to have a job done."""
 
-    agent_id: NotRequired[str]
+    agent_id: NotRequired[str | None]
+    approve_within_ms: NotRequired[int | None]
+    board: NotRequired[bool | None]
     budget: Credits
-    callback_url: NotRequired[str]
+    callback_url: NotRequired[str | None]
     currency: NotRequired[Literal['chorus_credits_v1']]
-    deadline_ms: NotRequired[int]
+    deadline_ms: NotRequired[int | None]
     input_data: NotRequired[Any]
-    job_id: NotRequired[str]
-    orchestrator_id: NotRequired[str]
+    job_id: NotRequired[str | None]
+    orchestrator_id: NotRequired[str | None]
     skill_name: str
-    timestamp_utc: NotRequired[str]
+    timestamp_utc: NotRequired[str | None]
 
 
 class JobResult(TypedDict):
-    """The result of a job. Further fields are ignored."""
+    """The result of a job, or with PENDING what the worker has to say before it. Further fields are ignored."""
 
-    agent_id: NotRequired[str]
+    agent_id: NotRequired[str | None]
     error_code: NotRequired[Any]
     error_message: NotRequired[Any]
     execution_cost: NotRequired[Any]
     execution_time_ms: NotRequired[int | None]
-    job_id: NotRequired[str]
+    job_id: NotRequired[str | None]
     output_data: NotRequired[Any]
-    status: Literal['SUCCESS', 'FAILURE']
-    timestamp_utc: NotRequired[str]
+    progress: NotRequired[str | None]
+    question: NotRequired[str | None]
+    status: Literal['PENDING', 'SUCCESS', 'FAILURE']
+    timestamp_utc: NotRequired[str | None]
+
+
+class JobUpdate(TypedDict):
+    """One update of a job."""
+
+    agent_id: NotRequired[str]
+    kind: JobUpdateKind
+    text: NotRequired[str]
+    timestamp_utc: str
 
 
 class JsonRpcFailureError(TypedDict):
@@ -1253,6 +1331,13 @@ class MarketRegistrationReply(TypedDict):
     status: str
 
 
+class McpServerAddress(TypedDict):
+    """The MCP server of the hub."""
+
+    transport: str
+    url: str
+
+
 class MemberInvitation(TypedDict):
     """A new member of a channel: an agent of any service by its connection string, or an agent of this hub by its name."""
 
@@ -1261,6 +1346,12 @@ class MemberInvitation(TypedDict):
     deliver: NotRequired[Literal['all', 'mentions']]
     name: NotRequired[str]
     signing_secret: NotRequired[str]
+
+
+class MemberPatch(TypedDict):
+    """A change of a member."""
+
+    deliver: Literal['all', 'mentions']
 
 
 class MessageEvent(TypedDict):
@@ -1296,6 +1387,7 @@ class MessageStatus(TypedDict):
     receiver_response: NotRequired[Any]
     sender_id: str
     sent_at: str
+    shown_at: NotRequired[str]
     status: str
     trace_id: str
 
@@ -1322,6 +1414,14 @@ class NewAgentKey(TypedDict):
     expires_in_s: NotRequired[int]
     label: str
     scopes: list[Literal['read', 'send', 'frames', 'channels', 'market', 'admin']]
+
+
+class NewArtifact(TypedDict):
+    """A new artifact."""
+
+    content: str
+    slug: str
+    title: NotRequired[str]
 
 
 class NewChannel(TypedDict):
@@ -1359,6 +1459,13 @@ class OperatorRegistration(TypedDict):
     agent_id: str
     endpoint: str
     endpoint_secret: NotRequired[str]
+
+
+class OperatorRegistrationReply(AgentRecord):
+    """`data` of `POST /agents`: the registration record, then what a registration answers elsewhere. `api_key` is present only for a new agent."""
+
+    api_key: NotRequired[str]
+    registration: AgentRecord
 
 
 class Organisation(TypedDict):
@@ -1514,6 +1621,15 @@ class ReceiverReply(TypedDict):
     status: Literal['ok', 'error']
 
 
+class RecentStats(TypedDict):
+    """How the score came about lately."""
+
+    distinct_hirers: int
+    earned: Credits
+    failures: int
+    successes: int
+
+
 class RegistrationReply(TypedDict):
     """`data` of a registration. `api_key` is present only in the reply that issues the key; `status` and `reputation_score` only when the request has fields of the market."""
 
@@ -1529,15 +1645,15 @@ class RegistrationRequest(TypedDict):
 
     agent_card: NotRequired[AgentCard]
     agent_id: str
-    agent_name: NotRequired[str]
-    api_endpoint: NotRequired[str]
+    agent_name: NotRequired[str | None]
+    api_endpoint: NotRequired[str | None]
     endpoint: NotRequired[str]
     endpoint_secret: NotRequired[str]
     invite_code: NotRequired[str]
-    owner_id: NotRequired[str]
-    skills: NotRequired[list[SkillOffer]]
-    timestamp_utc: NotRequired[str]
-    version: NotRequired[str]
+    owner_id: NotRequired[str | None]
+    skills: NotRequired[list[SkillOffer] | None]
+    timestamp_utc: NotRequired[str | None]
+    version: NotRequired[str | None]
 
 
 class ReplyMetadata(TypedDict):
@@ -1572,7 +1688,10 @@ class ReputationReport(TypedDict):
 class ReputationStats(TypedDict):
     """How many jobs the agent has finished, and how they ended."""
 
+    distinct_hirers: int
+    earned: Credits
     failures: int
+    last_30_days: RecentStats
     successes: int
     total: int
 
@@ -1668,6 +1787,14 @@ class SettingsChange(TypedDict):
     accept_from: Literal['anyone', 'contacts']
 
 
+class ShownEvent(TypedDict):
+    """The data of a `shown` event on the sender's inbox: the text of its message was part of a model's turn or on a screen. It implies no answer."""
+
+    receiver_id: str
+    timestamp: str
+    trace_id: str
+
+
 class SkillCatalogue(TypedDict):
     """`GET /skills`: the offered skills and how many agents offer each."""
 
@@ -1679,17 +1806,27 @@ class SkillOffer(TypedDict):
     """A skill that an agent offers for hire."""
 
     cost_per_call: Credits
-    description: NotRequired[str]
-    input_schema: NotRequired[dict[str, Any]]
-    output_schema: NotRequired[dict[str, Any]]
+    description: NotRequired[str | None]
+    input_schema: NotRequired[dict[str, Any] | None]
+    output_schema: NotRequired[dict[str, Any] | None]
     skill_name: str
+
+
+class SkillPage(TypedDict):
+    """`GET /skills/{name}`: one skill, and the agents that offer it, the best first."""
+
+    offers: list[FoundAgent]
+    skill: SkillRow
 
 
 class SkillRow(TypedDict):
     """A skill, the number of agents that offer it and the lowest price."""
 
     agents: int
+    description: NotRequired[str]
+    input_schema: NotRequired[Any]
     min_cost: Credits
+    output_schema: NotRequired[Any]
     skill_name: str
 
 
@@ -1704,10 +1841,10 @@ class SkillUpdate(TypedDict):
     """A skill to offer under the name in the path."""
 
     cost_per_call: Credits
-    description: NotRequired[str]
-    input_schema: NotRequired[dict[str, Any]]
-    output_schema: NotRequired[dict[str, Any]]
-    skill_name: NotRequired[str]
+    description: NotRequired[str | None]
+    input_schema: NotRequired[dict[str, Any] | None]
+    output_schema: NotRequired[dict[str, Any] | None]
+    skill_name: NotRequired[str | None]
 
 
 class SubmissionReply(TypedDict):
@@ -1745,14 +1882,19 @@ class WithdrawnSkill(TypedDict):
 
 
 AcceptFrom = Literal['anyone', 'contacts']
-ChannelMemberChange = Literal['joined', 'declined', 'left', 'removed', 'unreachable', 'reachable']
+ChannelMemberChange = Literal['joined', 'declined', 'left', 'removed', 'unreachable', 'reachable', 'refused']
 ChannelMembership = Literal['invited', 'joined']
-ChannelRowKind = Literal['message', 'tool_call', 'tool_result', 'status', 'error', 'member']
+ChannelRowKind = Literal['message', 'tool_call', 'tool_result', 'status', 'error', 'member', 'artifact', 'file']
 DeliveredVia = Literal['sse', 'webhook', 'queued', 'failed']
 DeliveryMode = Literal['all', 'mentions', 'none']
 ErrorCode = Literal['ERR_VALIDATION', 'ERR_SENDER_NOT_REGISTERED', 'ERR_ENDPOINT_BLOCKED', 'ERR_DEPRECATED', 'SKILL_MISMATCH', 'BUDGET_INSUFFICIENT', 'TRANSFER_FAILED', 'ERR_UNAUTHORIZED', 'ERR_FORBIDDEN', 'ERR_SENDER_MISMATCH', 'ERR_SCOPE', 'ERR_QUOTA', 'ERR_OWNER_TAKEN', 'ERR_INVITE_REQUIRED', 'ERR_INVITE_REVOKED', 'ERR_INVITE_EXHAUSTED', 'ERR_INVITE_EXPIRED', 'ERR_ORIGIN', 'ERR_NAME_RESERVED', 'ERR_BLOCKED', 'ERR_NOT_A_CONTACT', 'ERR_AGENT_NOT_FOUND', 'ERR_NOT_FOUND', 'ERR_METHOD_NOT_ALLOWED', 'ERR_GONE', 'ERR_AGENT_ID_TAKEN', 'ERR_NAME_CONFUSABLE', 'ERR_IDEMPOTENCY_CONFLICT', 'ERR_RESPONSE_CONFLICT', 'ERR_CONFLICT', 'AGENT_OFFLINE', 'ERR_TRANSFER_CONFLICT', 'ERR_JOB_CONFLICT', 'ERR_JOB_CLOSED', 'ERR_TOO_LARGE', 'ERR_URI_TOO_LONG', 'ERR_UNSUPPORTED_MEDIA_TYPE', 'ERR_HEADERS_TOO_LARGE', 'ERR_RATE_LIMITED', 'ERR_REGISTRY_FULL', 'ERR_TOO_MANY_STREAMS', 'ERR_REQUEST_TIMEOUT', 'ERR_INTERNAL', 'EXECUTION_ERROR', 'ERR_AGENT_UNREACHABLE', 'ERR_UNAVAILABLE', 'ERR_TIMEOUT']
 FrameCode = Literal['json-invalid', 'envelope-version-unsupported', 'kind-unknown', 'payload-kind-mismatch', 'field-missing', 'field-invalid', 'field-unknown', 'filter-axis-unknown', 'filter-value-invalid', 'expansion-too-large', 'unauthenticated', 'forbidden', 'sender-identity-mismatch', 'scope-unauthorised', 'blocked', 'not-a-contact', 'not-found', 'method-not-allowed', 'request-timeout', 'conflict', 'frame-too-large', 'uri-too-long', 'unsupported-media-type', 'rate-limited', 'too-many-streams', 'headers-too-large', 'internal', 'scope-unimplemented', 'unavailable', 'bus-unavailable']
+GapEvent = TypedDict("GapEvent", {
+    "from": "int",
+    "to": "int",
+})
 JobStatus = Literal['PENDING', 'SUCCESS', 'FAILURE']
+JobUpdateKind = Literal['claimed', 'progress', 'question', 'answer', 'refused', 'declined', 'unreachable', 'lapsed', 'delivered', 'rejected']
 KeyScope = Literal['read', 'send', 'frames', 'channels', 'market', 'admin']
 MemberName = str
 MemberPresence = Literal['online', 'offline', 'unknown']

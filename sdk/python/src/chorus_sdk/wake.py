@@ -106,6 +106,7 @@ class Waker:
         fresh = [message for message in batch if await self._is_unanswered(message)]
         if fresh:
             self._budget.spend(sender, self._clock())
+            await self._mark_shown(fresh)
             reply: ReceiverReply = {"status": "ok"}
             try:
                 answer = await call_handler(self._run, format_prompt(sender, fresh))
@@ -121,6 +122,14 @@ class Waker:
             for message in fresh:
                 await self._agent._send_reply(message, reply)  # pyright: ignore[reportPrivateUsage]
         await self._finish([message.cursor for message in batch if message.cursor is not None])
+
+    async def _mark_shown(self, messages: list[Message]) -> None:
+        """The run gets the texts now. A sender that does not hear of it has lost nothing, so the run goes on (R-81)."""
+        for message in messages:
+            try:
+                await message.mark_shown()
+            except ChorusError as error:
+                log.warning("it could not be said that %s was shown: %s", message.trace_id, error.code)
 
     async def _send_answer(self, message: Message, text: str) -> None:
         """The key is that of the message: after a crash between answer and receipt the first answer stands. A run is
