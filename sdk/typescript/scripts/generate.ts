@@ -136,9 +136,12 @@ function printOperation(document: JsonObject, operation: Operation): string {
 
 /** The two tables of docs/errors.md. */
 function printErrorCodes(page: string): string {
-  const rows = [...page.matchAll(/^\| `([A-Za-z_-]+)` \| (\d{3}) \| (yes|no) \|/gm)];
-  const lines = rows.map(([, code, status, retryable]) => `  "${code}": { status: ${status}, retryable: ${retryable === "yes"} },`);
-  return `${HEADER}\n/** Every error code of a hub (docs/errors.md). */\nexport const ERROR_CODES = {\n${lines.join("\n")}\n} as const;\n`;
+  const lines = new Map<string, string>();
+  for (const [, code = "", status, retryable] of page.matchAll(/^\| `([A-Za-z_-]+)` \| (\d{3}) \| (yes|no) \|/gm)) {
+    // A code has a row for each of its statuses; the first is the usual one.
+    if (!lines.has(code)) lines.set(code, `  "${code}": { status: ${status}, retryable: ${retryable === "yes"} },`);
+  }
+  return `${HEADER}\n/** Every error code of a hub with its usual status (docs/errors.md). */\nexport const ERROR_CODES = {\n${[...lines.values()].join("\n")}\n} as const;\n`;
 }
 
 const contract = asObject(JSON.parse(runChorus("openapi")) as Json);

@@ -4,10 +4,11 @@ import type { CallbackSettings } from "./callback.js";
 import { raceTimeout } from "./clock.js";
 import { LIVE } from "./cursor.js";
 import { InputError, WaitTimeoutError } from "./errors.js";
+import { MessageFacts } from "./facts.js";
 import { FrameSession, type SessionOptions } from "./frame.js";
-import { HubClient, newIdempotencyKey, type HubOptions } from "./hub.js";
+import { HubClient, newIdempotencyKey, onceOptions, type HubOptions } from "./hub.js";
 import { INBOX_PATH, parseInboxEvent, type InboxEvent } from "./inbox.js";
-import { MAX_RECENT_RECEIPTS, PAGE_SIZE } from "./limits.js";
+import { PAGE_SIZE } from "./limits.js";
 import { Market } from "./market.js";
 import { Message, SendResult, type Receipt, type SendOptions } from "./message.js";
 import { InboxRunner, type HandlerContext, type Handlers, type MessageHandler, type RunOptions } from "./runner.js";
@@ -31,9 +32,6 @@ export type InboxOptions = Pick<StreamOptions, "since" | "signal" | "silenceMs">
 
 /** How long a `send` waits unless told otherwise. */
 const WAIT_TIMEOUT_MS = 60_000;
-/** How often the hub is asked for an answer: at first, and at most. A stream that is open hears of it at once. */
-const FIRST_POLL_MS = 250;
-const LAST_POLL_MS = 5_000;
 
 interface PendingAsk {
   readonly sender: string;
@@ -49,8 +47,8 @@ export class Agent {
   readonly #store: Store;
   readonly #handlers: Handlers = { workers: [] };
   readonly #closed = new AbortController();
-  readonly #receiptWaiters = new Map<string, (reply: ReceiverReply) => void>();
-  readonly #recentReceipts = new Map<string, ReceiverReply>();
+  readonly #receipts = new MessageFacts((status) => status.receiver_response as ReceiverReply | undefined);
+  readonly #shown = new MessageFacts((status) => status.shown_at);
   readonly #asks = new Map<string, PendingAsk>();
   #running: Promise<void> | undefined;
   /** Resolves when the inbox of `run()` is open for the first time. */
@@ -85,10 +83,17 @@ export class Agent {
     const sent = await this.hub.callForData("send_message", input, { retry: true, idempotencyKey, signal });
     const facts = { traceId: sent.trace_id, delivery: sent.delivery, errorCode: sent.error_code, detail: sent.detail };
     let response = sent.receiver_response as ReceiverReply | undefined;
+    let shownAt: string | undefined;
+    const wait = { timeoutMs: options.timeoutMs ?? WAIT_TIMEOUT_MS, signal };
     if (options.wait === "receipt" && response === undefined && sent.delivery !== "failed") {
-      response = await this.#waitReceipt(sent.trace_id, options.timeoutMs ?? WAIT_TIMEOUT_MS, signal);
+      response = await this.#receipts.wait(this.hub, sent.trace_id, wait);
+      if (response === undefined) throw new WaitTimeoutError("the receiver did not acknowledge the message in time");
     }
-    return new SendResult({ ...facts, response });
+    if (options.wait === "shown" && sent.delivery !== "failed") {
+      shownAt = await this.#shown.wait(this.hub, sent.trace_id, wait);
+      if (shownAt === undefined) throw new WaitTimeoutError("the message was not shown in time");
+    }
+    return new SendResult({ ...facts, response, shownAt });
   }
 
   /** Sends a message and returns the message that the receiver sends back in the same conversation. */
@@ -204,14 +209,14 @@ export class Agent {
 
   /** A single-use token, with which a web page reads this inbox (`followInbox`). */
   async createSessionToken(): Promise<string> {
-    return (await this.hub.callForData("create_session", {})).session_token;
+    return (await this.hub.callForData("create_session", {}, onceOptions())).session_token;
   }
 
   /** Replaces the key. The old one works for `overlapSeconds` more. */
   async rotateKey(options: { overlapSeconds?: number } = {}): Promise<string> {
     const body = options.overlapSeconds === undefined ? {} : { overlap_s: options.overlapSeconds };
     // The same request with the old key repeats the rotation until the new key is used.
-    const rotated = await this.hub.callForData("rotate_key", { body }, { retry: true, idempotencyKey: newIdempotencyKey() });
+    const rotated = await this.hub.callForData("rotate_key", { body }, onceOptions());
     this.hub.replaceKey(rotated.api_key);
     return rotated.api_key;
   }
@@ -232,10 +237,9 @@ export class Agent {
   /** Tells the calls that wait for this event; true if the event was the answer to `ask`. */
   #notice(event: InboxEvent): boolean {
     if (event.type === "receipt") {
-      this.#recentReceipts.set(event.traceId, event.response);
-      const [oldest] = this.#recentReceipts.keys();
-      if (this.#recentReceipts.size > MAX_RECENT_RECEIPTS && oldest !== undefined) this.#recentReceipts.delete(oldest);
-      this.#receiptWaiters.get(event.traceId)?.(event.response);
+      this.#receipts.tell(event.traceId, event.response);
+    } else if (event.type === "shown") {
+      this.#shown.tell(event.traceId, event.timestamp);
     } else if (event.type === "message" && event.conversationId !== undefined) {
       const pending = this.#asks.get(event.conversationId);
       if (pending?.sender === event.sender) {
@@ -265,26 +269,6 @@ export class Agent {
       this.#asks.delete(conversationId);
       listening.abort();
     }
-  }
-
-  /** The receiver's response: from the stream if one is open, and by asking. */
-  async #waitReceipt(traceId: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<ReceiverReply> {
-    const { clock } = this.hub;
-    const heard = new Promise<ReceiverReply>((resolve) => this.#receiptWaiters.set(traceId, resolve));
-    const deadline = clock.now() + timeoutMs;
-    try {
-      for (let pause = FIRST_POLL_MS; clock.now() < deadline; pause = Math.min(pause * 2, LAST_POLL_MS)) {
-        const wait = Math.min(pause, deadline - clock.now());
-        const answer = this.#recentReceipts.get(traceId) ?? (await raceTimeout(clock, wait, heard));
-        if (answer !== undefined) return answer;
-        signal?.throwIfAborted();
-        const status = await this.hub.callForData("get_message_status", { path: { trace_id: traceId } }, { signal });
-        if (status.receiver_response !== undefined) return status.receiver_response as ReceiverReply;
-      }
-    } finally {
-      this.#receiptWaiters.delete(traceId);
-    }
-    throw new WaitTimeoutError("the receiver did not acknowledge the message in time");
   }
 
   /** Reads the inbox for one reply while `run()` does not; resolves when nothing can be missed any more. */

@@ -1,10 +1,10 @@
 // Channels of a hub: create them, manage members, post, read and follow them (R-70, R-73, R-78).
 import { Callback, type CallbackSettings } from "./callback.js";
 import { LIVE } from "./cursor.js";
-import { encodeSegment, newIdempotencyKey, parseJson, type HubClient } from "./hub.js";
-import { MAX_PAGES, PAGE_SIZE } from "./limits.js";
+import { encodeSegment, errorOfAnswer, newIdempotencyKey, onceOptions, parseJson, type HubClient } from "./hub.js";
+import { CALL_TIMEOUT_MS, MAX_PAGES, PAGE_SIZE } from "./limits.js";
 import { EventStream, type StreamOptions } from "./stream.js";
-import type { ChannelDeliveryBody, ChannelInfo, ChannelInviteData, ChannelMember, ChannelRow, ReplyData } from "./wire.js";
+import type { ChannelDeliveryBody, ChannelInfo, ChannelInviteData, ChannelMember, ChannelRow, Input, ReplyData } from "./wire.js";
 
 type MessageParts = NonNullable<Parameters<Callback["message"]>[1]>["parts"];
 
@@ -28,7 +28,7 @@ export class ChannelList {
 
   /** Creates a channel; the caller owns it. */
   async create(name: string, options: { context?: string; service?: string } = {}): Promise<Channel> {
-    const made = await this.#hub.callForData("create_channel", { body: { name, ...options } });
+    const made = await this.#hub.callForData("create_channel", { body: { name, ...options } }, onceOptions());
     return this.open(made.id);
   }
 
@@ -80,7 +80,12 @@ export class Channel {
   add(member: string | NewMember): Promise<ChannelMember> {
     const { agent, connection, name, deliver, signingSecret } = typeof member === "string" ? ({ agent: member } as NewMember) : member;
     const body = { agent_id: agent, connection, name, deliver, signing_secret: signingSecret };
-    return this.#hub.callForData("add_channel_member", { path: { id: this.id }, body: dropUndefined(body) as never });
+    return this.#hub.callForData("add_channel_member", { path: { id: this.id }, body: dropUndefined(body) as never }, onceOptions());
+  }
+
+  /** Changes which messages are delivered to a member. */
+  updateMember(name: string, change: { deliver: "all" | "mentions" }): Promise<ChannelMember> {
+    return this.#hub.callForData("update_channel_member", { path: { id: this.id, name }, body: change }, { retry: true });
   }
 
   /** Removes a member, or leaves. */
@@ -111,7 +116,8 @@ export class Channel {
   async *stream(options: StreamOptions = {}): AsyncGenerator<ChannelRow, void, void> {
     const path = `/channels/${encodeSegment(this.id)}/stream`;
     for await (const event of new EventStream(this.#hub, path, { ...options, since: options.since ?? LIVE })) {
-      if (event.name !== "connected") yield parseJson(event.data) as ChannelRow;
+      if (event.name === "gap") this.#hub.warn("chorus-sdk: the hub deleted rows of the channel before they were read");
+      else if (event.name !== "connected") yield parseJson(event.data) as ChannelRow;
     }
   }
 
@@ -125,9 +131,28 @@ export class Channel {
     return this.#hub.callForData("get_artifact", { path: { id: this.id, slug }, query });
   }
 
+  /** Creates an artifact. Its attempts have one key, so it is created once. */
+  createArtifact(slug: string, content: string, options: { title?: string } = {}): Promise<ReplyData<"create_artifact">> {
+    const input = { path: { id: this.id }, body: { slug, content, ...options } };
+    return this.#hub.callForData("create_artifact", input, onceOptions());
+  }
+
+  /** Changes an artifact from its `version`, which must be the newest. Never retried: a second attempt would conflict. */
+  editArtifact(slug: string, change: Input<"edit_artifact">["body"]): Promise<ReplyData<"edit_artifact">> {
+    return this.#hub.callForData("edit_artifact", { path: { id: this.id, slug }, body: change });
+  }
+
+  /** The bytes of a file of the channel. */
+  async file(name: string): Promise<ArrayBuffer> {
+    const path = `/channels/${encodeSegment(this.id)}/files/${encodeSegment(name)}`;
+    const response = await this.#hub.open({ method: "GET", path, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
+    if (response.status !== 200) throw errorOfAnswer(await this.#hub.read(response));
+    return response.arrayBuffer();
+  }
+
   /** Makes a member's persistent callback; the one before it stops working at once (R-76). */
   async createCallback(name: string, settings: CallbackSettings = {}): Promise<Callback> {
-    const made = await this.#hub.callForData("create_persistent_callback", { path: { id: this.id, name } });
+    const made = await this.#hub.callForData("create_persistent_callback", { path: { id: this.id, name } }, onceOptions());
     return new Callback(made.callback, settings);
   }
 }

@@ -196,6 +196,11 @@ export function newIdempotencyKey(): string {
   return crypto.randomUUID().replaceAll("-", "");
 }
 
+/** The options of a write that is tried again under one key, so that it takes effect once. */
+export function onceOptions(): CallOptions {
+  return { retry: true, idempotencyKey: newIdempotencyKey() };
+}
+
 function buildCall<O extends OperationId>(operation: O, input: Input<O>, options: CallOptions): RawCall {
   const [method, template] = OPERATIONS[operation];
   const parts = input as { path?: object; query?: object; header?: object; body?: unknown };

@@ -3,9 +3,9 @@ import { ChannelDelivery, ChannelInvite } from "./channel.js";
 import type { CallbackSettings } from "./callback.js";
 import { LIVE } from "./cursor.js";
 import { HubClient, parseJson, type HubOptions } from "./hub.js";
-import { Message, Receipt, type MessageSender } from "./message.js";
+import { Message, Receipt, Shown, type MessageSender } from "./message.js";
 import { EventStream, type StreamEvent } from "./stream.js";
-import type { ChannelDeliveryBody, ChannelInviteData, DispatchedJob, Job, MessageEventData, ReceiptEventData } from "./wire.js";
+import type { ChannelDeliveryBody, ChannelInviteData, DispatchedJob, GapEventData, Job, MessageEventData, ReceiptEventData, ShownEventData } from "./wire.js";
 
 /** A job for one of this agent's skills. */
 export interface JobArrived {
@@ -21,7 +21,22 @@ export interface JobEnded {
   readonly job: Job;
 }
 
-export type InboxEvent = Message | Receipt | ChannelDelivery | ChannelInvite | JobArrived | JobEnded;
+/** Something happened to a job that this agent requested or works on: its `timeline` has the new update alone. */
+export interface JobUpdated {
+  readonly type: "job_update";
+  readonly cursor: string | undefined;
+  readonly job: Job;
+}
+
+/** The hub deleted at least one event after the cursor `from`, up to `to`, before it was read. */
+export interface InboxGap {
+  readonly type: "gap";
+  readonly cursor: string | undefined;
+  readonly from: number;
+  readonly to: number;
+}
+
+export type InboxEvent = Message | Receipt | Shown | ChannelDelivery | ChannelInvite | JobArrived | JobUpdated | JobEnded | InboxGap;
 
 export const INBOX_PATH = "/agent/inbox";
 
@@ -45,12 +60,18 @@ function buildInboxEvent(agent: MessageSender, event: StreamEvent, settings: Cal
       return new Message(agent, parseJson(event.data) as MessageEventData, cursor);
     case "receipt":
       return new Receipt(parseJson(event.data) as ReceiptEventData, cursor);
+    case "shown":
+      return new Shown(parseJson(event.data) as ShownEventData, cursor);
+    case "gap":
+      return { type: "gap", cursor, ...(parseJson(event.data) as GapEventData) };
     case "channel":
       return new ChannelDelivery(parseJson(event.data) as ChannelDeliveryBody, cursor, settings);
     case "channel_invite":
       return new ChannelInvite(agent.hub, parseJson(event.data) as ChannelInviteData, cursor);
     case "job":
       return { type: "job", cursor, job: parseJson(event.data) as DispatchedJob };
+    case "job_update":
+      return { type: "job_update", cursor, job: parseJson(event.data) as Job };
     case "job_result":
       return { type: "job_result", cursor, job: parseJson(event.data) as Job };
     default:

@@ -9,10 +9,10 @@ export { FrameSession, type FrameOptions, type SessionOptions, type WatchedItem,
 export { OPERATIONS } from "./generated/operations.js";
 export type { components, operations } from "./generated/contract.js";
 export { HubClient, type CallOptions, type HubOptions } from "./hub.js";
-export { followInbox, type BrowserInboxOptions, type InboxEvent, type JobArrived, type JobEnded } from "./inbox.js";
+export { followInbox, type BrowserInboxOptions, type InboxEvent, type InboxGap, type JobArrived, type JobEnded, type JobUpdated } from "./inbox.js";
 export { LockClaims, type HeldLock, type LockClaim, type LockOptions } from "./lock.js";
 export { Market, type HireOptions, type PipelineStep } from "./market.js";
-export { Message, Receipt, SendResult, type SendOptions } from "./message.js";
+export { Message, Receipt, SendResult, Shown, type SendOptions } from "./message.js";
 export { registerAgent, type Credentials, type RegisterOptions } from "./register.js";
 export type { HandlerContext, MessageHandler, RunOptions } from "./runner.js";
 export { MemoryStore, type Store } from "./store.js";

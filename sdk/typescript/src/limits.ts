@@ -23,8 +23,8 @@ export const PAGE_SIZE = 200;
 export const MAX_PAGES = 100;
 /** Max answers kept so that a repeated turn gets the first one again (R-28). */
 export const MAX_KNOWN_TURNS = 4_096;
-/** Max receipts remembered for a `send` whose answer comes after the receipt. */
-export const MAX_RECENT_RECEIPTS = 256;
+/** Max receipts, and max `shown` events, remembered for a `send` whose answer comes after them. */
+export const MAX_RECENT_FACTS = 256;
 /** Max events that are read and not finished; beyond it the stream is not read on. */
 export const MAX_OPEN_EVENTS = 1_000;
 /** How long running handlers get when an agent is closed. */

@@ -2,7 +2,7 @@
 import { Credits, type CreditText } from "./credits.js";
 import { INBOX_PATH } from "./inbox.js";
 import { JobFailedError, InputError } from "./errors.js";
-import { newIdempotencyKey, parseJson, type HubClient } from "./hub.js";
+import { newIdempotencyKey, onceOptions, parseJson, type HubClient } from "./hub.js";
 import { dropUndefined } from "./channel.js";
 import { LIVE } from "./cursor.js";
 import { MAX_PAGES } from "./limits.js";
@@ -14,6 +14,10 @@ const CURRENCY = "chorus_credits_v1";
 export interface HireOptions {
   /** The most that it may cost. */
   readonly budget: Credits | CreditText;
+  /** Put the job on the board, where the first agent with the skill that claims it gets it. */
+  readonly board?: boolean | undefined;
+  /** Pay a job on the board when its delivery was approved, or not rejected in this time. */
+  readonly approveWithinMs?: number | undefined;
   /** The worker; otherwise the best offer within the budget. */
   readonly agent?: string | undefined;
   /** How long the worker may take. */
@@ -73,6 +77,8 @@ export class Market {
       budget: Credits.parse(options.budget).toJSON(),
       currency: CURRENCY,
       deadline_ms: options.deadlineMs,
+      board: options.board,
+      approve_within_ms: options.approveWithinMs,
     });
     return this.hub.call("request_job", { body: body as never }, { retry: true, signal: options.signal });
   }
@@ -123,6 +129,33 @@ export class Market {
 
   cancel(jobId: string): Promise<Job> {
     return this.hub.call("cancel_job", { path: { id: jobId } }, { retry: true });
+  }
+
+  /** The jobs that can be claimed, oldest first. */
+  async board(skill?: string): Promise<Job[]> {
+    return (await this.hub.call("list_board", { query: skill === undefined ? {} : { skill } })).jobs;
+  }
+
+  /** Takes a job from the board; the first claim has it. Report within the lease, or it goes back. */
+  claim(jobId: string): Promise<Job> {
+    return this.hub.call("claim_job", { path: { id: jobId } }, onceOptions());
+  }
+
+  /** Approves a delivery, which pays its worker. */
+  approve(jobId: string): Promise<Job> {
+    return this.hub.call("approve_job", { path: { id: jobId } }, onceOptions());
+  }
+
+  /** Rejects a delivery that waits for approval; its worker reads the reason. */
+  reject(jobId: string, reason?: string): Promise<Job> {
+    const input = { path: { id: jobId }, body: reason === undefined ? {} : { reason } };
+    return this.hub.call("reject_job", input, onceOptions());
+  }
+
+  /** Answers the question of a worker, which then gets the job again. */
+  answer(jobId: string, answer: string): Promise<Job> {
+    const input = { path: { id: jobId }, body: { answer } };
+    return this.hub.call("answer_job_question", input, onceOptions());
   }
 
   /** What an owner has, and what is held for its jobs. */

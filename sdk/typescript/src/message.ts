@@ -1,7 +1,7 @@
 // Messages: what arrived, with its answers, and what was sent, with its outcome.
 import { ConflictError, DeliveryError } from "./errors.js";
 import type { HubClient } from "./hub.js";
-import type { Envelope, MessageEventData, ReceiptEventData, ReceiverReply } from "./wire.js";
+import type { Envelope, MessageEventData, ReceiptEventData, ReceiverReply, ShownEventData } from "./wire.js";
 
 /** How an agent sends, as a message needs it for `reply`. */
 export interface MessageSender {
@@ -20,8 +20,11 @@ export interface SendOptions {
   readonly culture?: string | undefined;
   /** Your own key makes a repeated call the same message; otherwise each call has a new one. */
   readonly idempotencyKey?: string | undefined;
-  /** `receipt`: until the receiver acknowledged the message. `answer`: until it wrote back in the conversation. */
-  readonly wait?: "receipt" | "answer" | undefined;
+  /**
+   * `shown`: until a model or a person was shown the text. `receipt`: until the receiver acknowledged the message.
+   * `answer`: until it wrote back in the conversation.
+   */
+  readonly wait?: "shown" | "receipt" | "answer" | undefined;
   /** How long to wait; 60 seconds unless set. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -36,6 +39,8 @@ export interface SendFacts {
   readonly response: ReceiverReply | undefined;
   /** The message that the receiver sent back, with `wait: "answer"`. */
   readonly answer?: Message | undefined;
+  /** When the text was shown, with `wait: "shown"`. */
+  readonly shownAt?: string | undefined;
   readonly errorCode: string | undefined;
   readonly detail: string | undefined;
 }
@@ -45,6 +50,7 @@ export class SendResult implements SendFacts {
   readonly delivery: string;
   readonly response: ReceiverReply | undefined;
   readonly answer: Message | undefined;
+  readonly shownAt: string | undefined;
   readonly errorCode: string | undefined;
   readonly detail: string | undefined;
 
@@ -53,6 +59,7 @@ export class SendResult implements SendFacts {
     this.delivery = facts.delivery;
     this.response = facts.response;
     this.answer = facts.answer;
+    this.shownAt = facts.shownAt;
     this.errorCode = facts.errorCode;
     this.detail = facts.detail;
   }
@@ -126,6 +133,11 @@ export class Message {
     await this.respond({ status: "error", error_code: code, ...(detail === undefined ? {} : { detail }) });
   }
 
+  /** Tells the sender that a model or a person was shown the text. The first time stands; it is no receipt (R-81). */
+  async markShown(): Promise<void> {
+    await this.#agent.hub.call("mark_message_shown", { path: { trace_id: this.traceId } }, { retry: true });
+  }
+
   /** Sends the response. The first response to a message is final; a later one changes nothing. */
   async respond(reply: ReceiverReply, signal?: AbortSignal): Promise<void> {
     this.#response ??= reply;
@@ -160,6 +172,22 @@ export class Receipt {
     this.traceId = data.trace_id;
     this.receiver = data.receiver_id;
     this.response = data.response as ReceiverReply;
+    this.timestamp = data.timestamp;
+  }
+}
+
+/** The receiver's model or user was shown the text of a message of yours. It implies no response. */
+export class Shown {
+  readonly type = "shown";
+  readonly cursor: string | undefined;
+  readonly traceId: string;
+  readonly receiver: string;
+  readonly timestamp: string;
+
+  constructor(data: ShownEventData, cursor: string | undefined) {
+    this.cursor = cursor;
+    this.traceId = data.trace_id;
+    this.receiver = data.receiver_id;
     this.timestamp = data.timestamp;
   }
 }

@@ -1,6 +1,6 @@
 // Registers an agent at a hub.
 import { AnswerError } from "./errors.js";
-import { HubClient, type HubOptions } from "./hub.js";
+import { HubClient, onceOptions, type HubOptions } from "./hub.js";
 import { dropUndefined } from "./channel.js";
 
 export interface RegisterOptions extends Omit<HubOptions, "key"> {
@@ -24,7 +24,7 @@ export interface Credentials {
   readonly key: string;
 }
 
-/** Never retried: if the first request arrived, the name is taken, and a second one would hide that. */
+/** Its attempts have one random key, so a lost answer is asked for again and brings the same `api_key` (R-27). */
 export async function registerAgent(options: RegisterOptions): Promise<Credentials> {
   const hub = new HubClient(options);
   const culture = options.culture ?? "en";
@@ -36,7 +36,7 @@ export async function registerAgent(options: RegisterOptions): Promise<Credentia
     invite_code: options.inviteCode,
     owner_id: options.owner,
   });
-  const reply = await hub.call("register_agent", { body: body as never });
+  const reply = await hub.call("register_agent", { body: body as never }, onceOptions());
   // The market's form of a registration is answered without `data`.
   const { agent_id: agentId, api_key: key } = "data" in reply ? reply.data : reply;
   if (typeof key !== "string") throw new AnswerError("a new agent came without a key");

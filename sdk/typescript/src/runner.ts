@@ -125,6 +125,12 @@ export class InboxRunner {
       case "job":
         for (const worker of handlers.workers) worker.offer(event.job);
         return true;
+      case "gap":
+        this.#parts.agent.hub.warn(`chorus-sdk: the hub deleted events after ${event.from}, up to ${event.to}, before they were read`);
+        return true;
+      case "shown":
+      case "job_update":
+        return true;
       case "job_result":
         for (const worker of handlers.workers) worker.onEnded(event.job);
         return true;

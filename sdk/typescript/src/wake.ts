@@ -49,6 +49,8 @@ export class WakeLoop {
   readonly #stopping = new AbortController();
   #pause: AbortController | undefined;
   #loop: Promise<void> | undefined;
+  /** What the senders are being told while a model runs. */
+  #marking: Promise<unknown> = Promise.resolve();
 
   constructor(hub: HubClient, store: Store, run: WakeRun, options: WakeOptions) {
     this.#hub = hub;
@@ -80,6 +82,7 @@ export class WakeLoop {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop;
+    await this.#marking;
   }
 
   async #work(): Promise<void> {
@@ -126,6 +129,7 @@ export class WakeLoop {
     }
     if (fresh.length === 0) return;
     const messages = fresh.map(({ message }) => message);
+    this.#marking = Promise.all([this.#marking, this.#markShown(messages)]);
     let reply: ReceiverReply = { status: "ok" };
     try {
       const text = await this.#run({ sender, messages, prompt: formatLetters(messages), signal: this.#stopping.signal });
@@ -137,6 +141,15 @@ export class WakeLoop {
     for (const waiting of fresh) {
       if (waiting.message.turnKey !== undefined) await this.#store.saveTurn(waiting.message.turnKey, reply);
       await this.#answer(waiting, reply);
+    }
+  }
+
+  /** The run gets the texts now. A sender that does not hear of it has lost nothing, so no run waits for it (R-81). */
+  async #markShown(messages: readonly Message[]): Promise<void> {
+    for (const message of messages) {
+      await message.markShown().catch((error: unknown) => {
+        this.#hub.warn(`chorus-sdk: it could not be said that a message was shown: ${error instanceof ChorusError ? error.message : "it failed"}`);
+      });
     }
   }
 

@@ -1,7 +1,7 @@
 // Channels of a real hub: rooms, invitations, deliveries and the five events of a callback.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { NotFoundError, RefusedError, type ChannelRow } from "chorus-sdk";
+import { ConflictError, NotFoundError, RefusedError, type ChannelRow } from "chorus-sdk";
 import { hub, type TestHub } from "chorus-sdk/testing";
 import { Collector } from "./support.ts";
 
@@ -83,4 +83,17 @@ test("a message with one key is posted once, and a deleted channel is not found"
   assert.deepEqual((await owner.channels.list()).map(({ id }) => id), [channel.id]);
   await channel.delete();
   await assert.rejects(channel.info(), NotFoundError);
+});
+
+test("an artifact is created, edited from its version, and a member hears mentions only", async () => {
+  const owner = await server.agent("artifact-owner");
+  const guest = await server.agent("artifact-guest");
+  const channel = await owner.channels.create("artifacts");
+  assert.equal((await channel.createArtifact("auth-spec", "# Auth", { title: "Auth spec" })).version, 1);
+  assert.equal((await channel.editArtifact("auth-spec", { find: "Auth", replace: "Access", version: 1 } as never)).version, 2);
+  assert.equal((await channel.artifact("auth-spec")).content, "# Access");
+  await assert.rejects(channel.editArtifact("auth-spec", { content: "late", version: 1 } as never), ConflictError);
+  await channel.add({ agent: guest.id, name: "guest" });
+  assert.equal((await channel.updateMember("guest", { deliver: "mentions" })).deliver, "mentions");
+  await assert.rejects(channel.file("missing.png"), NotFoundError);
 });

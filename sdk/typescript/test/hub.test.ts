@@ -1,7 +1,7 @@
 // Calls whose answers are scripted, to see each attempt: what is tried again, and what is not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, AnswerError, HubClient, HubFailureError, InputError, RateLimitError, TransportError, followInbox } from "chorus-sdk";
+import { Agent, AnswerError, HubClient, HubFailureError, InputError, RateLimitError, TransportError, followInbox, registerAgent } from "chorus-sdk";
 import { hub } from "chorus-sdk/testing";
 import { settle, TestClock } from "./support.ts";
 
@@ -38,6 +38,22 @@ test("a send is tried again after a broken connection, 429, 502 and 503, with on
   await clock.advance(10_000);
   assert.equal((await sent).delivery, "queued");
   assert.deepEqual(requests.map((request) => request.headers.get("idempotency-key")), ["k", "k", "k", "k", "k"]);
+});
+
+// R-27
+test("a registration whose answer is lost brings the same key", async (t) => {
+  const server = await hub();
+  t.after(() => server.stop());
+  let losses = 2;
+  const lossy: typeof globalThis.fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (init?.method === "POST" && losses-- > 0) throw new TypeError("fetch failed");
+    return response;
+  };
+  const made = await registerAgent({ hub: server.url, name: "carol", fetch: lossy, backoff: { firstMs: 5, maxMs: 50 } });
+  assert.equal(losses, -1);
+  const carol = new Agent({ hub: server.url, agentId: made.agentId, key: made.key });
+  assert.equal((await carol.record()).agent_id, "carol@chorus");
 });
 
 test("five attempts are the end, other refusals and long waits are final, and a write without a key is sent once", async () => {

@@ -51,6 +51,28 @@ test("a worker that throws, or takes too long, is a failed job without its text"
   await assert.rejects(hire("slow"), (error) => error instanceof JobFailedError && error.message.includes("too long"));
 });
 
+test("a job on the board is claimed, asked about, delivered, and approved or rejected", async () => {
+  const [worker, client] = [await server.agent("board-worker"), await server.agent("board-client")];
+  await worker.hub.call("put_skill", { path: { name: "board" }, body: { cost_per_call: 0.1 } as never });
+  const report = (id: string, body: object) => worker.hub.call("report_job_result", { path: { id }, body: body as never });
+  const states: string[] = [];
+  for (const verdict of ["approve", "reject"] as const) {
+    const { job_id: id } = await client.market.request("board", {}, { budget: "0.10", board: true, approveWithinMs: 3_600_000 });
+    assert.deepEqual((await worker.market.board("board")).map(({ job_id }) => job_id), [id]);
+    assert.equal((await worker.market.claim(id)).agent_id, worker.id);
+    assert.equal((await report(id, { status: "PENDING", question: "in which language?" })).state, "input-required");
+    assert.equal((await client.market.answer(id, "in French")).state, "dispatched");
+    assert.equal((await report(id, { status: "SUCCESS", output_data: {} })).state, "delivered");
+    states.push((await client.market[verdict](id)).state);
+  }
+  assert.deepEqual(states, ["done", "failed"]);
+  for await (const event of client.inbox({ since: "0" })) {
+    if (event.type !== "job_update" || event.job.question === undefined) continue;
+    assert.equal(event.job.question, "in which language?");
+    break;
+  }
+});
+
 test("a cancelled job stops its handler, and the next job has its place", async (t) => {
   const [worker, client] = [await server.agent("cancel-worker"), await server.agent("cancel-client")];
   const events = new Collector<string>();

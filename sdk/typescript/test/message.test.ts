@@ -93,6 +93,42 @@ test("ask returns the reply of the same conversation, while the agent runs and w
   assert.deepEqual(unexpected, []);
 });
 
+// R-81
+test("a sender waits until its message was shown, with and without a stream of its own", async (t) => {
+  const [alice, bob] = await pair();
+  const show = async (): Promise<void> => {
+    for await (const event of bob.inbox({ since: "0" })) {
+      if (event.type !== "message" || event.text !== "look") continue;
+      await event.markShown();
+      await event.markShown();
+      break;
+    }
+  };
+  const [sent] = await Promise.all([alice.send(bob.id, "look", { wait: "shown" }), show()]);
+  const status = await alice.status(sent.traceId);
+  assert.ok(sent.shownAt !== undefined && status.shown_at === sent.shownAt, "the first time stands");
+  assert.deepEqual([sent.response, status.receiver_response], [undefined, undefined], "it is no receipt");
+  for await (const event of alice.inbox({ since: "0" })) {
+    assert.ok(event.type === "shown");
+    assert.deepEqual([event.traceId, event.receiver, event.timestamp], [sent.traceId, bob.id, sent.shownAt]);
+    break;
+  }
+  await assert.rejects(alice.hub.call("mark_message_shown", { path: { trace_id: sent.traceId } }), NotFoundError);
+  bob.onMessage((message) => message.markShown());
+  alice.onReceipt(() => undefined);
+  await start(t, alice);
+  await start(t, bob);
+  assert.ok((await alice.send(bob.id, "and now?", { wait: "shown" })).shownAt !== undefined);
+});
+
+test("a message that is acknowledged and not shown is a timeout of a wait for shown", async (t) => {
+  const [alice, bob] = await pair();
+  bob.onMessage(() => undefined);
+  await start(t, bob);
+  assert.equal((await alice.status((await alice.send(bob.id, "hello", { wait: "receipt" })).traceId)).shown_at, undefined);
+  await assert.rejects(alice.send(bob.id, "hello?", { wait: "shown", timeoutMs: 300 }), WaitTimeoutError);
+});
+
 test("a turn that comes again is answered as the first time and not handled again", async (t) => {
   const [alice, bob] = await pair();
   const handled: string[] = [];

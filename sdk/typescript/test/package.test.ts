@@ -11,9 +11,9 @@ import { BINARY } from "./support.ts";
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (path: string): string => readFileSync(join(folder, path), "utf8");
 
-/** Operations that answer pages or streams: streams have classes of their own, pages are for people. */
+/** Operations that answer pages, files or streams: streams and files have methods of their own, pages are for people. */
 const NOT_CALLED = new Set([
-  "get_console", "get_console_file", "get_docs", "get_home", "get_metrics", "get_skill", "get_skill_in_language",
+  "get_console", "get_console_file", "get_docs", "get_file", "get_home", "get_metrics", "get_skill", "get_skill_in_language",
   "stream_activity", "stream_channel", "stream_frames", "stream_inbox",
 ]);
 
@@ -22,7 +22,7 @@ test("the generated files are those of the binary's contract", () => {
   assert.equal(check.status, 0, check.stderr);
 });
 
-test("every operation of the contract can be called by its name, or is a page or a stream", () => {
+test("every operation of the contract can be called by its name, or is a page, a file or a stream", () => {
   const contract = JSON.parse(execFileSync(BINARY, ["openapi"], { encoding: "utf8", maxBuffer: 1 << 26 })) as {
     paths: Record<string, Record<string, { operationId?: string; responses: Record<string, { content?: Record<string, unknown> }> }>>;
   };

@@ -78,8 +78,11 @@ test("a server that repeats everything at each connection repeats nothing to the
   const { id, key } = await registerAt(server, "bob");
   const rewrite = (piece: string): string => piece.replace(/last-event-id: \d+/i, "last-event-id: 0");
   let connections = 0;
-  // Each connection gets one event further than the one before it.
-  const shape = () => cutAfterEvents(++connections)();
+  // Each connection gets one event further than the one before it, and is not told that it begins at 0.
+  const shape = () => {
+    const cut = cutAfterEvents(++connections)();
+    return (piece: string) => cut(piece.replace(/(event: connected\n)id: /, "$1no: "));
+  };
   const proxy = await Proxy.start(t, server.url, { rewrite, shape });
   const bob = new Agent({ hub: proxy.url, agentId: id, key, backoff: FAST });
   const texts = numbered(15);

@@ -523,6 +523,27 @@ export interface components {
    /** Starts at 1 and grows by one with every edit. */
    version: number;
   };
+  /** A change of an artifact: the whole new text, or a passage and its replacement. */
+  ArtifactPatch: {
+   /** The whole new text; without it, find and replace. */
+   content?: string;
+   /** A passage that is there exactly once. */
+   find?: string;
+   /** What stands in its place. */
+   replace?: string;
+   /** A new title. */
+   title?: string;
+   /** The version that the change starts from, which must still be the newest. */
+   version: number;
+  } & ({
+   content: unknown;
+   find?: never;
+   replace?: never;
+  } | {
+   content?: never;
+   find: unknown;
+   replace: unknown;
+  });
   /** An artifact with the text of one version, not necessarily the newest. */
   ArtifactText: components["schemas"]["Artifact"] & {
    content: string;
@@ -641,6 +662,8 @@ export interface components {
    membership: components["schemas"]["ChannelMembership"];
    name: components["schemas"]["MemberName"];
    presence: components["schemas"]["MemberPresence"];
+   /** The last delivery, if the member did not take it. */
+   refusal?: components["schemas"]["DeliveryRefusal"];
    /** Whether deliveries to it are signed. */
    signed: boolean;
    /** What the member reports to be doing; null if it has not reported lately. */
@@ -651,7 +674,7 @@ export interface components {
    via: components["schemas"]["MemberRoute"];
   };
   /** What happened to a member. */
-  ChannelMemberChange: "joined" | "declined" | "left" | "removed" | "unreachable" | "reachable";
+  ChannelMemberChange: "joined" | "declined" | "left" | "removed" | "unreachable" | "reachable" | "refused";
   /** `data` of `DELETE /channels/{id}/members/{name}`. */
   ChannelMemberRemoved: {
    name: components["schemas"]["MemberName"];
@@ -693,7 +716,7 @@ export interface components {
    /** The members that the message mentions. */
    mentions?: components["schemas"]["MemberName"][];
    message?: string;
-   /** The name of the tool, or of the member that changed. */
+   /** The name of the tool, of the member that changed, or of the artifact or file. */
    name?: string;
    parts?: Record<string, never>[];
    sender: string;
@@ -703,10 +726,12 @@ export interface components {
    /** Agent-to-agent steps since a person's message. */
    turn?: number;
    type: components["schemas"]["ChannelRowKind"];
+   /** The version of the artifact that was written. */
+   version?: number;
    via?: components["schemas"]["MemberRoute"];
   };
   /** The kind of a row, which is also the name of its event on the stream. */
-  ChannelRowKind: "message" | "tool_call" | "tool_result" | "status" | "error" | "member";
+  ChannelRowKind: "message" | "tool_call" | "tool_result" | "status" | "error" | "member" | "artifact" | "file";
   /** Tells the roster what the agent is doing. */
   ChannelStatusEvent: {
    /** How the agent presents itself. */
@@ -751,7 +776,7 @@ export interface components {
    /** The amount, in credits. */
    amount: number;
    /** Why, for the audit. */
-   reason?: string;
+   reason?: string | null;
   };
   /** An amount or a balance in hundredths. An amount from a client is above zero. */
   Credits: number;
@@ -762,9 +787,9 @@ export interface components {
    /** The owner that pays. */
    from_owner: string;
    /** The job that it pays for. */
-   job_id?: string;
+   job_id?: string | null;
    /** When the client made the request. */
-   timestamp_utc?: string;
+   timestamp_utc?: string | null;
    /** The owner that is paid: another one than from_owner. */
    to_owner: string;
    /** A new id that names the payment; a repeated request keeps it and pays once. */
@@ -827,6 +852,11 @@ export interface components {
   };
   /** Which messages of a channel are delivered to a member. */
   DeliveryMode: "all" | "mentions" | "none";
+  /** A delivery that a member did not take: it answered with a redirect or a 4xx, which is final. */
+  DeliveryRefusal: {
+   at: string;
+   reason: string;
+  };
   /** A row of `GET /discover`. */
   DirectoryRow: {
    agent_id: string;
@@ -857,8 +887,10 @@ export interface components {
    * @description The job request that the worker receives.
    */
   DispatchedJob: {
+   /** The requester's answer to the question. */
+   answer?: string;
    budget: components["schemas"]["Credits"];
-   /** Where the worker posts the result, if not in its answer. */
+   /** Where the worker posts the result, if not in its answer. For a worker with an endpoint it contains a secret, so that no key is needed. */
    callback_url: string | null;
    currency: string;
    /** Results after this time are refused. */
@@ -866,6 +898,8 @@ export interface components {
    input_data: unknown;
    job_id: string;
    orchestrator_id: string;
+   /** What the worker asked, when it gets the job again with the answer. */
+   question?: string;
    skill_name: string;
    timestamp_utc: string;
   };
@@ -900,10 +934,12 @@ export interface components {
    audit: string;
    block: string;
    blocks: string;
+   board: string;
    channel: string;
    channel_artifact: string;
    channel_artifacts: string;
    channel_callback: string;
+   channel_file: string;
    channel_member: string;
    channel_members: string;
    channel_messages: string;
@@ -935,7 +971,12 @@ export interface components {
    invite: string;
    invites: string;
    job: string;
+   job_answer: string;
+   job_approve: string;
+   job_callback: string;
    job_cancel: string;
+   job_claim: string;
+   job_reject: string;
    job_result: string;
    jobs: string;
    keys: string;
@@ -956,10 +997,12 @@ export interface components {
    rotate_key: string;
    schema: string;
    schemas: string;
+   sdk: string;
    self_register: string;
    send: string;
    session: string;
    settings: string;
+   shown: string;
    skill: string;
    skill_language: string;
    skill_offer: string;
@@ -1073,16 +1116,30 @@ export interface components {
    agent_name: string;
    /** The agent's endpoint without its query, which may contain a secret. */
    api_endpoint: string | null;
+   /** Owners that have hired the agent. */
+   distinct_hirers: number;
+   /** What the agent was paid for its jobs. */
+   earned: components["schemas"]["Credits"];
+   /** Jobs that lowered the score. */
+   failure_count: number;
    /** false: the name is under another host than the hub's own, and the hub has not verified it. */
    host_verified?: boolean;
    owner_id: string;
    reputation_score: number;
    skill: components["schemas"]["FoundSkill"];
    status: components["schemas"]["PresenceStatus"];
+   /** Jobs that raised the score. */
+   success_count: number;
   };
   /** The skill for which an agent was found, and its price. */
   FoundSkill: {
    cost_per_call: components["schemas"]["Credits"];
+   /** What it does. */
+   description?: string;
+   /** The input that it takes; any if absent. */
+   input_schema?: unknown;
+   /** The output that it gives; any if absent. */
+   output_schema?: unknown;
    skill_name: string;
   };
   /** A short structured announcement to live sessions. */
@@ -1096,6 +1153,7 @@ export interface components {
    frames: components["schemas"]["FrameEndpoints"];
    /** The host part of the addresses whose handles live here. */
    host_name: string;
+   mcp: components["schemas"]["McpServerAddress"];
    name: string;
    url: string;
    version: string;
@@ -1115,7 +1173,11 @@ export interface components {
   };
   /** How long frames are kept in memory: until the first of the three limits is reached. */
   FrameRetention: {
+   /** Who can read what is kept. */
+   access: string;
    bytes: number;
+   /** When it is deleted before it is old. */
+   deletion: string;
    frames: number;
    seconds: number;
   };
@@ -1125,6 +1187,16 @@ export interface components {
    frame: components["schemas"]["Frame"];
    /** The sessions that the frame is for; all sessions of recipient_handle if absent. Choose the narrowest. */
    scope?: string;
+  };
+  /**
+   * GapEvent
+   * @description The data of a `gap` event: events after the id `from`, up to the id `to`, were deleted by retention before this reader came for them.
+   */
+  GapEvent: {
+   /** The reader's cursor. */
+   from: number;
+   /** The last deleted event; the stream goes on after it. */
+   to: number;
   };
   /** The permission of one handle to address another. */
   HandleGrant: {
@@ -1152,7 +1224,7 @@ export interface components {
   /** A sign of life. */
   Heartbeat: {
    /** The agent that reports; the one of the key if absent. */
-   agent_id?: string;
+   agent_id?: string | null;
   };
   /** The presence that the hub has recorded. */
   HeartbeatReply: {
@@ -1167,6 +1239,8 @@ export interface components {
    id: number;
    receiver_id: string;
    sender_id: string;
+   /** When its text was first shown to the receiver. */
+   shown_at?: string;
    timestamp: string;
    trace_id: string;
   };
@@ -1307,10 +1381,14 @@ export interface components {
   };
   /** A job as its requester and its worker see it. */
   Job: {
-   /** The worker. */
-   agent_id: string;
+   /** The worker; null while the job is on the board. */
+   agent_id: string | null;
+   answer?: string;
+   /** How long the requester has to reject a delivery of this job. */
+   approve_within_ms?: number;
    budget: components["schemas"]["Credits"];
    currency: string;
+   /** When the job expires; for a delivered one, when it is approved by itself. */
    deadline_utc: string;
    error_code?: string;
    error_message: string | null;
@@ -1318,72 +1396,114 @@ export interface components {
    execution_time_ms: number | null;
    input_data?: unknown;
    job_id: string;
+   /** When a job that was claimed on the board goes back to it, unless its worker reports. */
+   lease_utc?: string;
    orchestrator_id: string;
    output_data: unknown;
+   /** The latest progress line of the worker. */
+   progress?: string;
+   /** What the worker asks or asked. */
+   question?: string;
    requested_at: string;
    skill_name: string;
-   /** `held`, `dispatched`, `done`, `failed`, `cancelled` or `expired`. */
+   /** `open` (on the board), `held`, `dispatched`, `input-required`, `delivered` (waits for approval), `done`, `failed`, `cancelled` or `expired`. */
    state: string;
    status: components["schemas"]["JobStatus"];
+   /** What happened to the job, oldest first: in the reply for one job, and in `job_update` the new update alone. */
+   timeline?: components["schemas"]["JobUpdate"][];
    /** When the job ended; before that, when it was requested. */
    timestamp_utc: string;
+  };
+  /** The answer to a worker's question. */
+  JobAnswer: {
+   /** The answer. */
+   answer: string;
+  };
+  /** `GET /board`: jobs that can be claimed, oldest first. */
+  JobBoard: {
+   jobs: components["schemas"]["Job"][];
   };
   /** `GET /jobs`, newest first. */
   JobList: {
    jobs: components["schemas"]["Job"][];
   };
+  /** Why a delivery is rejected. */
+  JobRejection: {
+   /** The reason, for the worker. */
+   reason?: string | null;
+  };
   /** A request to have a job done. */
   JobRequest: {
-   /** The agent that works; if absent, the hub chooses the best match. */
-   agent_id?: string;
-   /** The most that the job may cost, in credits; it is held until the job ends. */
+   /** The agent that works; if absent, the hub chooses the best match, and the next best when that one is away or declines. */
+   agent_id?: string | null;
+   /** Pay only after the requester has approved the delivery, or after this many milliseconds. Only for a job on the board. */
+   approve_within_ms?: number | null;
+   /** true: put the job on the board, where the first agent with the skill that claims it gets it. */
+   board?: boolean | null;
+   /** The most that the job may cost, in credits; it is held until the job ends. 0 for a skill that is free. */
    budget: number;
-   /** Where the hub posts the result. */
-   callback_url?: string;
+   /** Where the hub posts the result; empty for nowhere. */
+   callback_url?: string | null;
    /** The only currency. */
    currency?: "chorus_credits_v1";
    /** How long the worker has, in milliseconds. */
-   deadline_ms?: number;
+   deadline_ms?: number | null;
    /** The input, in the form of the skill's schema; an empty object if absent. */
    input_data?: unknown;
    /** A new id that names the job; a repeated request keeps it and starts one job. If absent, the hub makes one. */
-   job_id?: string;
+   job_id?: string | null;
    /** The agent that asks; the one of the key if absent. */
-   orchestrator_id?: string;
+   orchestrator_id?: string | null;
    /** The skill that is asked for. */
    skill_name: string;
    /** When the client made the request; the hub ignores it. */
-   timestamp_utc?: string;
+   timestamp_utc?: string | null;
   };
-  /** The result of a job. Further fields are ignored. */
+  /** The result of a job, or with PENDING what the worker has to say before it. Further fields are ignored. */
   JobResult: {
    /** The worker, as in the key. */
-   agent_id?: string;
-   /** The code of a failure. */
+   agent_id?: string | null;
+   /** The code of a failure. With SKILL_MISMATCH, BUDGET_INSUFFICIENT or AGENT_OFFLINE the worker declines the job. */
    error_code?: unknown;
    /** Why the job failed. */
    error_message?: unknown;
-   /** The cost of a success, up to the budget; the offered price if absent. A failure is not paid. */
+   /** The cost of a success, up to the agreed price; that price if absent. A failure is not paid. */
    execution_cost?: unknown;
    /** How long it took, in milliseconds. */
    execution_time_ms?: number | null;
    /** The job, as in the path. */
-   job_id?: string;
+   job_id?: string | null;
    /** The output of a success, in the form of the skill's schema. */
    output_data?: unknown;
-   /** How the job ended. */
-   status: "SUCCESS" | "FAILURE";
+   /** With PENDING: how far the work is, for the requester. */
+   progress?: string | null;
+   /** With PENDING: what the worker needs to know from the requester. A job has one question. */
+   question?: string | null;
+   /** How the job ended; PENDING while the worker is still at it. */
+   status: "PENDING" | "SUCCESS" | "FAILURE";
    /** When the worker made the result. */
-   timestamp_utc?: string;
+   timestamp_utc?: string | null;
   } & ({
    execution_cost?: number | null;
    status: "SUCCESS";
   } | {
    error_message?: string | null;
    status: "FAILURE";
+  } | {
+   status: "PENDING";
   });
   /** The status of a job. */
   JobStatus: "PENDING" | "SUCCESS" | "FAILURE";
+  /** One update of a job. */
+  JobUpdate: {
+   /** The agent that did it, or to which it happened; absent when it has left. */
+   agent_id?: string;
+   kind: components["schemas"]["JobUpdateKind"];
+   text?: string;
+   timestamp_utc: string;
+  };
+  /** What happened to a job between its request and its end. */
+  JobUpdateKind: "claimed" | "progress" | "question" | "answer" | "refused" | "declined" | "unreachable" | "lapsed" | "delivered" | "rejected";
   /** A JSON-RPC error. `id` is absent when the message could not be read. */
   JsonRpcFailure: {
    error: {
@@ -1443,6 +1563,11 @@ export interface components {
    reputation_score: number;
    status: string;
   };
+  /** The MCP server of the hub. */
+  McpServerAddress: {
+   transport: string;
+   url: string;
+  };
   /** A new member of a channel: an agent of any service by its connection string, or an agent of this hub by its name. */
   MemberInvitation: {
    /** An agent of this hub, by any of its names. */
@@ -1466,6 +1591,11 @@ export interface components {
   });
   /** A member's name in its channel: letters and digits of any script, with `.`, `_` and `-` only between them, so that the end of a mention is unambiguous. */
   MemberName: string;
+  /** A change of a member. */
+  MemberPatch: {
+   /** Which messages are delivered to it. */
+   deliver: "all" | "mentions";
+  };
   /** Whether a member is online. The hub does not know it of a member with a connection string. */
   MemberPresence: "online" | "offline" | "unknown";
   /** How messages reach a member. */
@@ -1516,6 +1646,8 @@ export interface components {
    receiver_response?: unknown;
    sender_id: string;
    sent_at: string;
+   /** When its text was first part of a model's turn or on a screen. */
+   shown_at?: string;
    /** `queued`, `delivered`, `acknowledged` or `failed`. */
    status: string;
    trace_id: string;
@@ -1544,6 +1676,15 @@ export interface components {
    label: string;
    /** What it may do. */
    scopes: ("read" | "send" | "frames" | "channels" | "market" | "admin")[];
+  };
+  /** A new artifact. */
+  NewArtifact: {
+   /** The text. */
+   content: string;
+   /** Its name for good: a-z, 0-9, '.', '_' and '-'. */
+   slug: string;
+   /** A line that says what it is. */
+   title?: string;
   };
   /** A new channel. */
   NewChannel: {
@@ -1583,6 +1724,11 @@ export interface components {
    endpoint: string;
    /** Signs what the hub posts to `endpoint`, as Standard Webhooks specifies. */
    endpoint_secret?: string;
+  };
+  /** `data` of `POST /agents`: the registration record, then what a registration answers elsewhere. `api_key` is present only for a new agent. */
+  OperatorRegistrationReply: components["schemas"]["AgentRecord"] & {
+   api_key?: string;
+   registration: components["schemas"]["AgentRecord"];
   };
   /** An organisation: a handle that several agents belong to. */
   Organisation: {
@@ -1770,16 +1916,15 @@ export interface components {
    error_code: unknown;
    status: "error";
   });
+  /** How the score came about lately. */
+  RecentStats: {
+   distinct_hirers: number;
+   earned: components["schemas"]["Credits"];
+   failures: number;
+   successes: number;
+  };
   /** The reply to a registration, in the form of its request. */
   RegistrationAnswer: components["schemas"]["SuccessReply_RegistrationReply"] | components["schemas"]["MarketRegistrationReply"];
-  /** `data` of a registration. `api_key` is present only in the reply that issues the key; `status` and `reputation_score` only when the request has fields of the market. */
-  RegistrationReply: {
-   agent_id: string;
-   api_key?: string;
-   registration: components["schemas"]["AgentRecord"];
-   reputation_score?: number;
-   status?: string;
-  };
   /** A registration: in the form of the transport profile, of the jobs document, or with the fields of both. */
   RegistrationRequest: {
    /** How the agent presents itself. */
@@ -1787,9 +1932,9 @@ export interface components {
    /** An address `name@host`; in the form of the jobs document also a UUID or another id. */
    agent_id: string;
    /** The agent's name in the market. */
-   agent_name?: string;
+   agent_name?: string | null;
    /** Where the hub posts jobs for the agent. */
-   api_endpoint?: string;
+   api_endpoint?: string | null;
    /** Where the hub posts messages for the agent. */
    endpoint?: string;
    /** Signs what the hub posts to `endpoint` and `api_endpoint`, as Standard Webhooks specifies. */
@@ -1797,17 +1942,17 @@ export interface components {
    /** Needed where the hub asks for one. */
    invite_code?: string;
    /** The owner, who has the account. */
-   owner_id?: string;
+   owner_id?: string | null;
    /** The skills that the agent offers. */
-   skills?: components["schemas"]["SkillOffer"][];
+   skills?: components["schemas"]["SkillOffer"][] | null;
    /** When the agent made the request; the hub ignores it. */
-   timestamp_utc?: string;
+   timestamp_utc?: string | null;
    /** The agent's own version; the hub ignores it. */
-   version?: string;
+   version?: string | null;
   };
   /** When the hub made the reply. */
   ReplyMetadata: {
-   /** Where a list continues: give it back as `after`. Absent on the last page, and where there is no list. */
+   /** Where a list continues: give it back as `after`, or as `since` for messages. Absent on the last page, and where there is no list. */
    next?: string;
    timestamp: string;
   };
@@ -1836,7 +1981,13 @@ export interface components {
   };
   /** How many jobs the agent has finished, and how they ended. */
   ReputationStats: {
+   /** Owners that have hired the agent. */
+   distinct_hirers: number;
+   /** What the agent was paid for these jobs. */
+   earned: components["schemas"]["Credits"];
    failures: number;
+   /** The same for today and the 30 days before. */
+   last_30_days: components["schemas"]["RecentStats"];
    successes: number;
    total: number;
   };
@@ -1918,6 +2069,15 @@ export interface components {
    /** From whom the agent takes messages, invitations, jobs and frames. */
    accept_from: "anyone" | "contacts";
   };
+  /**
+   * ShownEvent
+   * @description The data of a `shown` event on the sender's inbox: the text of its message was part of a model's turn or on a screen. It implies no answer.
+   */
+  ShownEvent: {
+   receiver_id: string;
+   timestamp: string;
+   trace_id: string;
+  };
   /** `GET /skills`: the offered skills and how many agents offer each. */
   SkillCatalogue: {
    skills: components["schemas"]["SkillRow"][];
@@ -1926,21 +2086,32 @@ export interface components {
   };
   /** A skill that an agent offers for hire. */
   SkillOffer: {
-   /** The price of one job, in credits. */
+   /** The price of one job, in credits; 0 for free. */
    cost_per_call: number;
    /** What it does. */
-   description?: string;
+   description?: string | null;
    /** A JSON Schema of the input; any input if absent or empty. */
-   input_schema?: Record<string, never>;
+   input_schema?: Record<string, never> | null;
    /** A JSON Schema of the output; any output if absent or empty. */
-   output_schema?: Record<string, never>;
+   output_schema?: Record<string, never> | null;
    /** The name by which it is found. */
    skill_name: string;
+  };
+  /** `GET /skills/{name}`: one skill, and the agents that offer it, the best first. */
+  SkillPage: {
+   offers: components["schemas"]["FoundAgent"][];
+   skill: components["schemas"]["SkillRow"];
   };
   /** A skill, the number of agents that offer it and the lowest price. */
   SkillRow: {
    agents: number;
+   /** What the best offer says that it does. */
+   description?: string;
+   /** The input that the best offer takes. */
+   input_schema?: unknown;
    min_cost: components["schemas"]["Credits"];
+   /** The output that the best offer gives. */
+   output_schema?: unknown;
    skill_name: string;
   };
   /** `{"agents":[…],"total":…}`, the best agent first. `total` includes agents beyond the page; under a filter it counts up to 10 000. */
@@ -1950,16 +2121,16 @@ export interface components {
   };
   /** A skill to offer under the name in the path. */
   SkillUpdate: {
-   /** The price of one job, in credits. */
+   /** The price of one job, in credits; 0 for free. */
    cost_per_call: number;
    /** What it does. */
-   description?: string;
+   description?: string | null;
    /** A JSON Schema of the input; any input if absent or empty. */
-   input_schema?: Record<string, never>;
+   input_schema?: Record<string, never> | null;
    /** A JSON Schema of the output; any output if absent or empty. */
-   output_schema?: Record<string, never>;
+   output_schema?: Record<string, never> | null;
    /** The same name as in the path. */
-   skill_name?: string;
+   skill_name?: string | null;
   };
   /** The answer to `POST /frames`. */
   SubmissionReply: {
@@ -2000,6 +2171,12 @@ export interface components {
   /** A successful reply; `data` is a `AgentSettings`. */
   SuccessReply_AgentSettings: {
    data: components["schemas"]["AgentSettings"];
+   metadata: components["schemas"]["ReplyMetadata"];
+   success: true;
+  };
+  /** A successful reply; `data` is a `Artifact`. */
+  SuccessReply_Artifact: {
+   data: components["schemas"]["Artifact"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
@@ -2105,6 +2282,12 @@ export interface components {
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
+  /** A successful reply; `data` is a `OperatorRegistrationReply`. */
+  SuccessReply_OperatorRegistrationReply: {
+   data: components["schemas"]["OperatorRegistrationReply"];
+   metadata: components["schemas"]["ReplyMetadata"];
+   success: true;
+  };
   /** A successful reply; `data` is a `PersistentCallback`. */
   SuccessReply_PersistentCallback: {
    data: components["schemas"]["PersistentCallback"];
@@ -2119,9 +2302,16 @@ export interface components {
   };
   /** A successful reply; `data` is a `RegistrationReply`. */
   SuccessReply_RegistrationReply: {
-   data: components["schemas"]["RegistrationReply"];
+   /** `data` of a registration. `api_key` is present only in the reply that issues the key; `status` and `reputation_score` only when the request has fields of the market. */
+   data: {
+    agent_id: string;
+    api_key?: string;
+    registration: components["schemas"]["AgentRecord"];
+    reputation_score?: number;
+    status?: string;
+   };
    metadata: components["schemas"]["ReplyMetadata"];
-   success: true;
+   success: boolean;
   };
   /** A successful reply; `data` is a `RotatedKey`. */
   SuccessReply_RotatedKey: {
@@ -2305,6 +2495,15 @@ export interface components {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
+  /** The Idempotency-Key was used with another body, or its first answer was lost. */
+  FrameIdempotencyConflict: {
+   headers: {
+    [name: string]: unknown;
+   };
+   content: {
+    "application/json": components["schemas"]["FrameFailure"];
+   };
+  };
   /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
   FrameInternalError: {
    headers: {
@@ -2368,6 +2567,15 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
+  /** The Idempotency-Key was used with another body, or its first answer was lost. */
+  IdempotencyConflict: {
+   headers: {
+    [name: string]: unknown;
+   };
+   content: {
+    "application/json": components["schemas"]["FailureReply"];
+   };
+  };
   /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
   InternalError: {
    headers: {
@@ -2415,6 +2623,15 @@ export interface components {
   };
   /** The headers are larger, or more, than this hub accepts. */
   MarketHeadersTooLarge: {
+   headers: {
+    [name: string]: unknown;
+   };
+   content: {
+    "application/json": components["schemas"]["MarketFailure"];
+   };
+  };
+  /** The Idempotency-Key was used with another body, or its first answer was lost. */
+  MarketIdempotencyConflict: {
    headers: {
     [name: string]: unknown;
    };
@@ -2620,9 +2837,13 @@ export interface operations {
  accept_channel_invitation: { path: { "id": string; "name": string }; reply: components["schemas"]["SuccessReply_ChannelMember"] };
  accept_membership: { path: { "org": string; "handle": string }; reply: components["schemas"]["OrganisationMember"] };
  add_channel_member: { path: { "id": string }; body: components["schemas"]["MemberInvitation"]; reply: components["schemas"]["SuccessReply_ChannelMember"] };
+ answer_job_question: { path: { "id": string }; body: components["schemas"]["JobAnswer"]; reply: components["schemas"]["Job"] };
+ approve_job: { path: { "id": string }; reply: components["schemas"]["Job"] };
  call_channel_tools: { path: { "channel": string }; header?: { "MCP-Protocol-Version"?: "2026-07-28" | "2025-11-25" }; body: components["schemas"]["JsonRpcRequest"]; reply: components["schemas"]["JsonRpcReply"] | never };
  call_hub_tools: { query?: { "tools"?: string }; header?: { "MCP-Protocol-Version"?: "2026-07-28" | "2025-11-25" }; body: components["schemas"]["JsonRpcRequest"]; reply: components["schemas"]["JsonRpcReply"] | never };
  cancel_job: { path: { "id": string }; reply: components["schemas"]["Job"] };
+ claim_job: { path: { "id": string }; reply: components["schemas"]["Job"] };
+ create_artifact: { path: { "id": string }; body: components["schemas"]["NewArtifact"]; reply: components["schemas"]["SuccessReply_Artifact"] };
  create_channel: { body: components["schemas"]["NewChannel"]; reply: components["schemas"]["SuccessReply_Channel"] };
  create_connection: { reply: components["schemas"]["SuccessReply_ConnectionCreated"] };
  create_endpoint_secret: { reply: components["schemas"]["SuccessReply_EndpointSecret"] };
@@ -2634,7 +2855,8 @@ export interface operations {
  delete_block: { path: { "name": string | number }; reply: components["schemas"]["SuccessReply_NameRemoved"] };
  delete_channel: { path: { "id": string }; reply: components["schemas"]["SuccessReply_ChannelDeleted"] };
  delete_contact: { path: { "name": string }; reply: components["schemas"]["SuccessReply_NameRemoved"] };
- discover_agents: { query?: { "format"?: string; "limit"?: number; "after"?: string; "skill"?: string; "min_reputation"?: number; "max_cost"?: number }; reply: components["schemas"]["DiscoverReply"] };
+ discover_agents: { query?: { "format"?: string; "limit"?: number; "after"?: string; "skill"?: string; "min_reputation"?: number; "max_cost"?: number; "min_hirers"?: number; "min_earned"?: number }; reply: components["schemas"]["DiscoverReply"] };
+ edit_artifact: { path: { "id": string; "slug": string }; body: components["schemas"]["ArtifactPatch"]; reply: components["schemas"]["SuccessReply_Artifact"] };
  get_account: { path: { "owner": string }; reply: components["schemas"]["OwnerAccount"] };
  get_agent: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentRecord"] };
  get_artifact: { path: { "id": string; "slug": string }; query?: { "version"?: number }; reply: components["schemas"]["SuccessReply_ArtifactText"] };
@@ -2645,6 +2867,7 @@ export interface operations {
  get_discovery: { reply: components["schemas"]["DiscoveryDocument"] };
  get_docs: { reply: never };
  get_economy: { reply: components["schemas"]["EconomyReport"] };
+ get_file: { path: { "id": string; "name": string }; reply: never };
  get_frame_discovery: { reply: components["schemas"]["FrameDiscoveryDocument"] };
  get_health: { reply: components["schemas"]["SuccessReply_HealthReport"] };
  get_home: { reply: never };
@@ -2658,9 +2881,11 @@ export interface operations {
  get_reputation: { path: { "agent": string }; reply: components["schemas"]["ReputationReport"] };
  get_roster: { path: { "handle": string }; reply: components["schemas"]["SessionRoster"] };
  get_schema: { path: { "file": string }; reply: Record<string, unknown> };
+ get_sdk_discovery: { reply: components["schemas"]["FrameDiscoveryDocument"] };
  get_settings: { reply: components["schemas"]["SuccessReply_AgentSettings"] };
  get_skill: { reply: never };
  get_skill_in_language: { path: { "lang": string }; reply: never };
+ get_skill_offers: { path: { "name": string }; reply: components["schemas"]["SkillPage"] };
  get_tools_metadata: { reply: components["schemas"]["ResourceMetadata"] };
  get_usage: { reply: components["schemas"]["SuccessReply_UsageReport"] };
  grant_access: { path: { "handle": string; "grantee": string }; reply: components["schemas"]["HandleGrant"] };
@@ -2671,6 +2896,7 @@ export interface operations {
  list_agents: { query?: { "limit"?: number; "after"?: string }; reply: components["schemas"]["SuccessReply_Vec_AgentRecord"] };
  list_artifacts: { path: { "id": string }; reply: components["schemas"]["SuccessReply_ChannelContents"] };
  list_blocks: { reply: components["schemas"]["SuccessReply_Vec_BlockedName"] };
+ list_board: { query?: { "skill"?: string; "after"?: string; "limit"?: number }; reply: components["schemas"]["JobBoard"] };
  list_channel_members: { path: { "id": string }; reply: components["schemas"]["SuccessReply_Vec_ChannelMember"] };
  list_channel_messages: { path: { "id": string }; query?: { "since"?: number; "before"?: number; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_ChannelRow"] };
  list_channels: { query?: { "after"?: string; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_Channel"] };
@@ -2684,6 +2910,7 @@ export interface operations {
  list_postings: { query?: { "job_id"?: string; "owner_id"?: string; "before"?: number; "limit"?: number }; reply: components["schemas"]["AuditReply"] };
  list_schemas: { reply: components["schemas"]["SchemaList"] };
  list_skills: { query?: { "limit"?: number; "after"?: string }; reply: components["schemas"]["SkillCatalogue"] };
+ mark_message_shown: { path: { "trace_id": string }; reply: components["schemas"]["SuccessReply_MessageStatus"] };
  open_registration: { reply: components["schemas"]["SuccessReply_InviteGateStatus"] };
  post_callback_event: { path: { "id": string; "token": string }; body: components["schemas"]["CallbackEvent"]; reply: components["schemas"]["CallbackAccepted"] };
  post_channel_message: { path: { "id": string }; body: components["schemas"]["ChannelPost"]; reply: components["schemas"]["SuccessReply_ChannelRow"] };
@@ -2694,9 +2921,11 @@ export interface operations {
  receive_delivery: { path: { "secret": string }; body: components["schemas"]["ChannelDelivery"]; reply: components["schemas"]["DeliveryAccepted"] };
  record_heartbeat: { body?: components["schemas"]["Heartbeat"]; reply: components["schemas"]["HeartbeatReply"] };
  register_agent: { body: components["schemas"]["RegistrationRequest"]; reply: components["schemas"]["RegistrationAnswer"] };
- register_agent_as_operator: { body: components["schemas"]["OperatorRegistration"]; reply: components["schemas"]["SuccessReply_RegistrationReply"] };
+ register_agent_as_operator: { body: components["schemas"]["OperatorRegistration"]; reply: components["schemas"]["SuccessReply_OperatorRegistrationReply"] };
+ reject_job: { path: { "id": string }; body?: components["schemas"]["JobRejection"]; reply: components["schemas"]["Job"] };
  remove_channel_member: { path: { "id": string; "name": string }; reply: components["schemas"]["SuccessReply_ChannelMemberRemoved"] };
  remove_org_member: { path: { "org": string; "handle": string }; reply: components["schemas"]["AccessRemoved"] };
+ report_job_callback: { path: { "id": string; "secret": string }; body: components["schemas"]["JobResult"]; reply: components["schemas"]["Job"] };
  report_job_result: { path: { "id": string }; body: components["schemas"]["JobResult"]; reply: components["schemas"]["Job"] };
  request_job: { body: components["schemas"]["JobRequest"]; reply: components["schemas"]["Job"] };
  respond_to_message: { path: { "trace_id": string }; body: components["schemas"]["ReceiverReply"]; reply: components["schemas"]["SuccessReply_MessageStatus"] };
@@ -2705,15 +2934,16 @@ export interface operations {
  revoke_invite: { path: { "id": string }; reply: components["schemas"]["SuccessReply_InviteRecord"] };
  revoke_key: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentKeyRevoked"] };
  rotate_key: { body: components["schemas"]["KeyRotation"]; reply: components["schemas"]["SuccessReply_RotatedKey"] };
- send_message: { body: components["schemas"]["SendRequest"]; reply: components["schemas"]["SuccessReply_SendReply"] };
- stream_activity: { query?: { "since"?: number }; reply: never };
- stream_channel: { path: { "id": string }; query?: { "since"?: number; "session"?: string }; reply: never };
+ send_message: { header?: { "X-Chorus-Retry"?: string }; body: components["schemas"]["SendRequest"]; reply: components["schemas"]["SuccessReply_SendReply"] };
+ stream_activity: { query?: { "since"?: string }; reply: never };
+ stream_channel: { path: { "id": string }; query?: { "since"?: string; "session"?: string }; reply: never };
  stream_frames: { path: { "handle": string }; query?: { "filter"?: string; "instrument"?: string; "session"?: string; "tool"?: string; "session_token"?: string }; reply: never };
- stream_inbox: { query?: { "since"?: number; "session"?: string }; reply: never };
+ stream_inbox: { query?: { "since"?: string; "session"?: string }; reply: never };
  submit_frame: { query?: { "exclude_self"?: string }; header?: { "X-Chorus-Instrument"?: string; "X-Chorus-Session"?: string; "X-Chorus-Tool"?: string }; body: components["schemas"]["FrameSubmission"]; reply: components["schemas"]["SubmissionReply"] };
  transfer_credits: { body: components["schemas"]["CreditTransfer"]; reply: components["schemas"]["TransferReply"] };
  unregister_agent: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentDeleted"] };
  update_channel: { path: { "id": string }; body: components["schemas"]["ChannelChange"]; reply: components["schemas"]["SuccessReply_Channel"] };
+ update_channel_member: { path: { "id": string; "name": string }; body: components["schemas"]["MemberPatch"]; reply: components["schemas"]["SuccessReply_ChannelMember"] };
  update_settings: { body: components["schemas"]["SettingsChange"]; reply: components["schemas"]["SuccessReply_AgentSettings"] };
  withdraw_grant: { path: { "handle": string; "grantee": string }; reply: components["schemas"]["AccessRemoved"] };
  withdraw_skill: { path: { "name": string }; reply: components["schemas"]["WithdrawnSkill"] };
