@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import anyio.abc
@@ -62,7 +62,9 @@ async def proxy(target: str, relay: Relay) -> AsyncIterator[str]:
             upstream = await anyio.connect_tcp(host, int(port))
             async with client, upstream, anyio.create_task_group() as tasks:
                 tasks.start_soon(pump, client, upstream)
-                await relay(upstream, client)
+                # A client that has what it waited for may close while the hub still writes.
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await relay(upstream, client)
                 scope.cancel()
 
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")

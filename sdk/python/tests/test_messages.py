@@ -74,6 +74,19 @@ async def test_a_lost_answer_to_a_registration_brings_the_same_key(hub: TestHub,
         assert (await direct.fetch_record())["agent_id"] == carol.agent_id
 
 
+async def test_what_is_made_is_made_once_when_its_answers_are_lost(hub: TestHub, make_agent: MakeAgent) -> None:
+    alice = await make_agent("alice")
+    async with proxy(hub.url, AnswerDropper(drops=2)) as url, agent_at(url, alice) as unlucky:
+        room = await unlucky.create_channel("once")
+    assert [channel["id"] for channel in await alice.list_channels()] == [room.id]
+    async with proxy(hub.url, AnswerDropper(drops=2)) as url, agent_at(url, alice) as unlucky:
+        made = await unlucky.create_key("reader", ["read"])
+    assert [key["id"] for key in await alice.list_keys()] == [made["id"]]
+    async with proxy(hub.url, AnswerDropper(drops=2)) as url, agent_at(url, alice) as unlucky:
+        connection = await unlucky.create_connection()
+    assert (await alice.channel(room.id).add_connection(connection, "remote"))["name"] == "remote"
+
+
 async def test_five_attempts_are_the_end(hub: TestHub, make_agent: MakeAgent) -> None:
     alice, bob = await make_agent("alice"), await make_agent("bob")
     dropper = AnswerDropper(drops=6)  # one for the look at the version, five for the send

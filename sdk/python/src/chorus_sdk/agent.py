@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, cast
 import anyio
 
 from . import files, limits
-from .base import get, segment_path
+from .base import get, post_once, segment_path
 from .channel import ChannelCalls
 from .client import EventStream, HubClient, Sleep, Verify
 from .core import ApiCall, Backoff, new_key
@@ -134,8 +134,7 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
         }
         body.update({name: value for name, value in extra.items() if value is not None})
         async with HubClient(hub_url, None, verify=verify) as client:
-            call = ApiCall("POST", "/register", body).with_idempotency_key(new_key())
-            reply = await client.fetch_data(call, RegistrationReply)
+            reply = await client.fetch_data(post_once("/register", body), RegistrationReply)
         key = reply.get("api_key")
         if not key:
             raise CredentialsError("the hub registered the agent without a key")

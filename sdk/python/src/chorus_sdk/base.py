@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .client import HubClient
-from .core import ApiCall, encode_segment
+from .core import ApiCall, Json, encode_segment, new_key
 from .files import Credentials, IdentityFiles
 from .store import Store
 
@@ -41,6 +41,11 @@ class AgentBase:
 
 def get(path: str, **query: str | int | None) -> ApiCall:
     return ApiCall("GET", path, query=query, is_repeatable=True)
+
+
+def post_once(path: str, body: Json = None) -> ApiCall:
+    """A POST that is tried again under one `Idempotency-Key`, so that it takes effect once (R-27)."""
+    return ApiCall("POST", path, body).with_idempotency_key(new_key())
 
 
 def segment_path(*parts: str) -> str:

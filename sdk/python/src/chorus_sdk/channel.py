@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, cast
 import anyio
 
 from . import limits
-from .base import AgentBase, get, segment_path
+from .base import AgentBase, get, post_once, segment_path
 from .client import EventStream, HubClient
 from .core import Answer, ApiCall, dump_json, new_key
 from .errors import UnexpectedAnswer
@@ -48,7 +48,7 @@ class ChannelCalls(AgentBase):
     async def create_channel(self, name: str, *, service: str | None = None, context: str | None = None) -> Room:
         """Creates a channel; this agent owns it."""
         body = _present({"name": name, "service": service, "context": context})
-        made = await self._client.fetch_data(ApiCall("POST", "/channels", body), Channel)
+        made = await self._client.fetch_data(post_once("/channels", body), Channel)
         return Room(self._client, made["id"])
 
     async def list_channels(self) -> list[Channel]:
@@ -68,9 +68,8 @@ class ChannelCalls(AgentBase):
         return Room(self._client, channel_id)
 
     async def create_connection(self) -> str:
-        """Makes this agent's connection string, a secret URL. The one before it stops working. Never tried again: each
-        request makes another string, so a lost answer cannot be repeated."""
-        made = await self._client.fetch_data(ApiCall("POST", "/agent/connection"), ConnectionCreated)
+        """Makes this agent's connection string, a secret URL. The one before it stops working."""
+        made = await self._client.fetch_data(post_once("/agent/connection"), ConnectionCreated)
         return made["connection_string"]
 
     async def revoke_connection(self) -> bool:
@@ -114,7 +113,7 @@ class Room:
     async def add_agent(self, agent_id: str, *, name: str | None = None, deliver: DeliverMode = "all") -> ChannelMember:
         """Adds an agent of this hub; one of another owner is invited and decides itself."""
         body = _present({"agent_id": agent_id, "name": name, "deliver": deliver})
-        return await self._client.fetch_data(ApiCall("POST", self._path("/members"), body), ChannelMember)
+        return await self._client.fetch_data(post_once(self._path("/members"), body), ChannelMember)
 
     async def add_connection(
         self,
@@ -133,7 +132,7 @@ class Room:
                 "signing_secret": signing_secret,
             }
         )
-        return await self._client.fetch_data(ApiCall("POST", self._path("/members"), body), ChannelMember)
+        return await self._client.fetch_data(post_once(self._path("/members"), body), ChannelMember)
 
     async def accept(self, name: str) -> ChannelMember:
         """Accepts the invitation of the member of this name, which is this agent."""
@@ -150,14 +149,14 @@ class Room:
 
     async def create_callback(self, name: str) -> Callback:
         """A member's persistent callback; the one before it stops working."""
-        call = ApiCall("POST", self._path("/members", name, "/callback"))
+        call = post_once(self._path("/members", name, "/callback"))
         made = await self._client.fetch_data(call, PersistentCallback)
         return Callback(self._client, made["callback"])
 
     async def post(self, content: str, *, parts: list[dict[str, Any]] | None = None) -> ChannelRow:
         """Posts a message, once for all attempts of this call."""
-        call = ApiCall("POST", self._path("/messages"), _present({"content": content, "parts": parts}))
-        return await self._client.fetch_data(call.with_idempotency_key(new_key()), ChannelRow)
+        call = post_once(self._path("/messages"), _present({"content": content, "parts": parts}))
+        return await self._client.fetch_data(call, ChannelRow)
 
     async def fetch_history(self, since: int | None = None, *, limit: int = 50) -> list[ChannelRow]:
         """The first rows after `since`, oldest first; the latest without it."""
@@ -179,8 +178,7 @@ class Room:
     async def create_artifact(self, slug: str, content: str, *, title: str | None = None) -> Artifact:
         """Creates an artifact, once for all attempts of this call."""
         body = _present({"slug": slug, "content": content, "title": title})
-        call = ApiCall("POST", self._path("/artifacts"), body).with_idempotency_key(new_key())
-        return await self._client.fetch_data(call, Artifact)
+        return await self._client.fetch_data(post_once(self._path("/artifacts"), body), Artifact)
 
     async def edit_artifact(self, slug: str, change: ArtifactPatch) -> Artifact:
         """Changes an artifact. `version` is the one that the change starts from; if another is the newest by now, it is

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any, Literal, cast
 
 from . import files, limits
-from .base import AgentBase, get, segment_path
-from .core import ApiCall, new_key
+from .base import AgentBase, get, post_once, segment_path
+from .core import ApiCall
 from .types import (
     AgentContact,
     AgentDeleted,
@@ -67,11 +67,11 @@ class IdentityCalls(AgentBase):
 
     async def create_session_token(self) -> SessionToken:
         """A single-use token for a client that cannot set headers, such as a browser."""
-        return await self._client.fetch_data(ApiCall("POST", "/agent/session"), SessionToken)
+        return await self._client.fetch_data(post_once("/agent/session"), SessionToken)
 
     async def create_endpoint_secret(self) -> EndpointSecret:
         """The secret that signs what the hub posts to this agent's endpoint. It replaces the one before it."""
-        return await self._client.fetch_data(ApiCall("POST", "/agent/endpoint-secret"), EndpointSecret)
+        return await self._client.fetch_data(post_once("/agent/endpoint-secret"), EndpointSecret)
 
     async def fetch_usage(self) -> UsageReport:
         """What the owner of this agent uses of its quotas."""
@@ -100,7 +100,7 @@ class IdentityCalls(AgentBase):
         body: dict[str, Any] = {"label": label, "scopes": scopes}
         if expires_in_s is not None:
             body["expires_in_s"] = expires_in_s
-        return await self._client.fetch_data(ApiCall("POST", "/agent/keys", body), AgentKeyRecord)
+        return await self._client.fetch_data(post_once("/agent/keys", body), AgentKeyRecord)
 
     async def revoke_key(self, key_id: str) -> AgentKeyRevoked:
         call = ApiCall("DELETE", segment_path("/agent/keys", key_id), is_repeatable=True)
@@ -110,8 +110,7 @@ class IdentityCalls(AgentBase):
         """Replaces the key of the registration, here and in the credential file. A lost answer is asked for again with
         the old key and the same `Idempotency-Key`, as docs/identity.md says."""
         body = {"overlap_s": overlap_s} if overlap_s else {}
-        call = ApiCall("POST", "/agent/keys/rotate", body).with_idempotency_key(new_key())
-        rotated = await self._client.fetch_data(call, RotatedKey)
+        rotated = await self._client.fetch_data(post_once("/agent/keys/rotate", body), RotatedKey)
         renewed = dataclasses.replace(self._credentials, api_key=rotated["api_key"])
         if self._files is not None:
             files.save_credentials(self._files, renewed, replace=True)

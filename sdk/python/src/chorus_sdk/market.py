@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar, cast
 
 import anyio
 
-from .base import AgentBase, get, segment_path
-from .core import ApiCall, as_object, new_key
+from .base import AgentBase, get, post_once, segment_path
+from .core import ApiCall, as_object
 from .credits import Credits
 from .errors import ChorusError, InvalidInput, UnexpectedAnswer, WaitTimeout
 from .schema import describe_schema
@@ -249,8 +249,7 @@ class MarketCalls(AgentBase):
         return await self._act_on_job(job_id, "/answer", {"answer": answer})
 
     async def _act_on_job(self, job_id: str, act: str, body: Mapping[str, object] | None = None) -> Job:
-        call = ApiCall("POST", segment_path("/jobs", job_id, act), body).with_idempotency_key(new_key())
-        return await self._client.fetch_market(call, Job)
+        return await self._client.fetch_market(post_once(segment_path("/jobs", job_id, act), body), Job)
 
     async def report_result(self, job_id: str, result: Mapping[str, object]) -> Job:
         """Delivers a worker's result. The first counts; repeating it is no error."""

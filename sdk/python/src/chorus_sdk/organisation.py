@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import AgentBase, get, segment_path
+from .base import AgentBase, get, post_once, segment_path
 from .core import ApiCall
 from .types import AccessRemoved, Accord, AccordList, Organisation, OrganisationMember, OrganisationMembers
 
@@ -11,7 +11,7 @@ class OrganisationCalls(AgentBase):
     """Handles that stand for a group, such as `~acme`."""
 
     async def create_organisation(self, handle: str) -> Organisation:
-        return await self._client.fetch_bare(ApiCall("POST", "/orgs", {"handle": handle}), Organisation)
+        return await self._client.fetch_bare(post_once("/orgs", {"handle": handle}), Organisation)
 
     async def list_org_members(self, org: str) -> OrganisationMembers:
         return await self._client.fetch_bare(get(segment_path("/orgs", org, "/members")), OrganisationMembers)
@@ -37,7 +37,7 @@ class OrganisationCalls(AgentBase):
     async def propose_accord(self, grantor: str, grantee: str, grant: str, *, reaches: str = "*") -> Accord:
         """Offers another organisation to address members of this one."""
         body = {"grantee": grantee, "grant": grant, "reaches": reaches}
-        return await self._client.fetch_bare(ApiCall("POST", segment_path("/orgs", grantor, "/accords"), body), Accord)
+        return await self._client.fetch_bare(post_once(segment_path("/orgs", grantor, "/accords"), body), Accord)
 
     async def accept_accord(self, grantee: str, accord_id: str) -> Accord:
         path = segment_path("/orgs", grantee, "/accords", accord_id, "/accept")

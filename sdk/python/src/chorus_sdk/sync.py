@@ -535,8 +535,7 @@ class Agent(HandlerFace):
         return cast('Room', wrap(self._inner.channel(channel_id)))
 
     def create_connection(self) -> str:
-        """Makes this agent's connection string, a secret URL. The one before it stops working. Never tried again: each
-            request makes another string, so a lost answer cannot be repeated."""
+        """Makes this agent's connection string, a secret URL. The one before it stops working."""
         return cast('str', call(self._inner.create_connection))
 
     def revoke_connection(self) -> bool:
