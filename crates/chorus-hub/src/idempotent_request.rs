@@ -239,14 +239,16 @@ impl RequestExecution {
         status: u16,
         answer: Option<&RememberedAnswer>,
     ) -> Result<Option<RememberedAnswer>> {
-        let claim = self.scope.claim();
         if self.scope.is_taken() {
-            return match find_first(&self.hub, claim).await? {
-                FirstRequest::Answered(answer) => Ok(Some(answer)),
-                FirstRequest::Unknown | FirstRequest::Unanswered(_) => {
-                    Err(Error::unavailable("another hub has not answered yet"))
-                }
-            };
+            let answer = self.find_other_answer().await?;
+            return answer
+                .map(Some)
+                .ok_or_else(|| Error::unavailable("another hub has not answered yet"));
+        }
+        // It may have been refused for what another hub did with the same request meanwhile, such as a name that is taken.
+        let is_refused = answer.is_none() && status < 500;
+        if is_refused && !self.scope.is_committed() && self.hub.store().has_peers() {
+            return self.find_other_answer().await;
         }
         match answer {
             Some(answer) => self.record(answer).await?,
@@ -255,6 +257,14 @@ impl RequestExecution {
             None => {}
         }
         Ok(None)
+    }
+
+    /// The answer of another hub that carried the same request out.
+    async fn find_other_answer(&self) -> Result<Option<RememberedAnswer>> {
+        match find_first(&self.hub, self.scope.claim()).await? {
+            FirstRequest::Answered(answer) => Ok(Some(answer)),
+            FirstRequest::Unknown | FirstRequest::Unanswered(_) => Ok(None),
+        }
     }
 
     async fn record(&self, answer: &RememberedAnswer) -> Result<()> {

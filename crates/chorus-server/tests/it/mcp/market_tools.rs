@@ -134,7 +134,7 @@ story!(
             ),
             (
                 "market_result",
-                json!({"job_id": "job-1", "status": "PENDING"}),
+                json!({"job_id": "job-1", "status": "WAITING"}),
                 "status",
             ),
             (

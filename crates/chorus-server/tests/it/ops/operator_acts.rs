@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The operations that take an operator's key and change something, with the act that each records.
-const ACTS: [(&str, &str); 15] = [
+const ACTS: [(&str, &str); 18] = [
     ("add_channel_member", "add_member"),
+    ("create_artifact", "create_artifact"),
     ("create_channel", "create_channel"),
     ("create_invite", "create_invite"),
     ("create_persistent_callback", "create_callback"),
     ("delete_channel", "delete_channel"),
+    ("edit_artifact", "edit_artifact"),
     ("issue_credits", "credit"),
     ("open_registration", "open_registration"),
     ("post_channel_message", "post_message"),
@@ -23,6 +25,7 @@ const ACTS: [(&str, &str); 15] = [
     ("transfer_credits", "transfer"),
     ("unregister_agent", "unregister"),
     ("update_channel", "change_channel"),
+    ("update_channel_member", "change_member"),
 ];
 
 async fn list_acts(operator: &Caller) -> Vec<Value> {
@@ -62,11 +65,19 @@ async fn run_a_channel(operator: &Caller) -> String {
         ("members", remote),
         ("members/oak/callback", json!({})),
         ("messages", json!({"content": "hello"})),
+        ("artifacts", json!({"slug": "plan", "content": "one"})),
     ] {
         operator
             .post(&format!("{room}/{path}"), &body)
             .await
             .data(201);
+    }
+    for (path, body) in [
+        ("artifacts/plan", json!({"version": 1, "content": "two"})),
+        ("members/oak", json!({"deliver": "mentions"})),
+    ] {
+        let change = operator.request("PATCH", &format!("{room}/{path}"));
+        Answer::of(change.json(&body)).await.data(200);
     }
     operator
         .delete(&format!("{room}/members/oak"))
@@ -115,6 +126,9 @@ story!(
             ("add_member", format!("{id} oak")),
             ("create_callback", format!("{id} oak")),
             ("post_message", id.clone()),
+            ("create_artifact", format!("{id} plan")),
+            ("edit_artifact", format!("{id} plan")),
+            ("change_member", format!("{id} oak")),
             ("remove_member", format!("{id} oak")),
             ("delete_channel", id),
             ("unregister", "bob@chorus".to_owned()),
