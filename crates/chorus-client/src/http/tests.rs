@@ -1,3 +1,5 @@
+//! The URLs of hubs, and names in their paths.
+
 use super::*;
 
 #[test]

@@ -84,7 +84,7 @@ pub fn value_schema(check: &FieldCheck, refs: SchemaRefs) -> Value {
                 "type": "string", "minLength": min, "maxLength": grammar.max_chars, "pattern": grammar.pattern,
             });
             if let Some(pattern) = grammar.refused_pattern {
-                schema["not"] = json!({"pattern": pattern});
+                schema["not"] = json!({"type": "string", "pattern": pattern});
             }
             if let Some(format) = grammar.format {
                 schema["format"] = format.into();

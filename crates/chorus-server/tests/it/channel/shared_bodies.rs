@@ -104,7 +104,9 @@ story!(
         })
         .await;
         for member in &members {
-            let event = member.inbox_after("0").await.next("channel").await;
+            let mut inbox = member.inbox_after("0").await;
+            inbox.next("gap").await;
+            let event = inbox.next("channel").await;
             assert_eq!(event.data["message"]["content"], "newer");
         }
     }

@@ -139,7 +139,7 @@ story!(
             ),
             (
                 "market_result",
-                json!({"job_id": "job-1", "status": "SUCCESS", "execution_cost": 9}),
+                json!({"job_id": "job-1", "status": "SUCCESS", "output_data": {"entities": []}, "execution_cost": 9}),
                 "execution_cost",
             ),
             (

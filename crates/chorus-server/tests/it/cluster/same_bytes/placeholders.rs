@@ -14,9 +14,10 @@ pub struct Placeholders {
 }
 
 /// The text before a sequence of the log.
-const BEFORE_PLACES: [&str; 10] = [
+const BEFORE_PLACES: [&str; 11] = [
     "\nid: ",
     "\"id\":",
+    "\"next\":\"",
     "\\\"id\\\":",
     "\"cursor\":",
     "\"call\":",
