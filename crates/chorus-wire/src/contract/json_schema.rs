@@ -63,7 +63,13 @@ fn allow_null(schema: &mut Value) {
         texts.push(Value::Null);
     }
     match schema.get("type").cloned() {
-        Some(kind) => schema["type"] = json!([kind, "null"]),
+        Some(kind) => {
+            schema["type"] = json!([kind, "null"]);
+            // A constant would exclude null.
+            if let Some(only) = schema.as_object_mut().and_then(|map| map.remove("const")) {
+                schema["enum"] = json!([only, null]);
+            }
+        }
         None if *schema == json!({}) => {}
         None => *schema = json!({"anyOf": [schema.take(), {"type": "null"}]}),
     }

@@ -52,14 +52,10 @@ pub(super) async fn apply_report(
     worker: AgentId,
     result: JobResult,
 ) -> Result<wire::Job> {
-    if result
+    let names_other_job = result
         .job_id
         .as_deref()
-        .is_some_and(|named| named != job_id)
-    {
-        let message = "job_id is another one than that of the job";
-        return Err(Error::invalid_field("job_id", message));
-    }
+        .is_some_and(|named| named != job_id);
     let names_other_agent = match &result.agent_id {
         Some(named_agent) => {
             identity::find_agent(hub.identity(), &AgentName::parse("agent_id", named_agent)?)
@@ -79,6 +75,10 @@ pub(super) async fn apply_report(
                     ErrorCode::Forbidden,
                     "only the agent that does the job reports its result",
                 ));
+            }
+            if names_other_job {
+                let message = "job_id is another one than that of the job";
+                return Err(Error::invalid_field("job_id", message));
             }
             if names_other_agent {
                 return Err(Error {

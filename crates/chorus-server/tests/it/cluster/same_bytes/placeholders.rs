@@ -59,8 +59,8 @@ impl Placeholders {
 
     fn placeholder(&mut self, kind: &str, before: &str, text: &str) -> String {
         // Two of these may be equal by chance.
-        if kind == "pause" {
-            return "<pause>".into();
+        if kind == "pause" || kind == "head" {
+            return format!("<{kind}>");
         }
         let (key, next) = (self.key(kind, before, text), self.seen.len() + 1);
         format!("<{kind} {}>", self.seen.entry(key).or_insert(next))
@@ -84,6 +84,10 @@ impl Placeholders {
             return None;
         }
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        // The newest entry of the log, which may be of the hubs themselves.
+        if before.ends_with("event: connected\nid: ") {
+            return Some(("head", digits)).filter(|_| digits > 0);
+        }
         if (1..6).contains(&digits) && BEFORE_PLACES.iter().any(|marker| before.ends_with(marker)) {
             return Some(("entry", digits)).filter(|_| text[0] != b'0');
         }
