@@ -78,7 +78,10 @@ pub(super) async fn apply_report(
             }
             if names_other_job {
                 let message = "job_id is another one than that of the job";
-                return Err(Error::invalid_field("job_id", message));
+                return Err(Error {
+                    field: Some("job_id".into()),
+                    ..Error::new(ErrorCode::JobConflict, message)
+                });
             }
             if names_other_agent {
                 return Err(Error {

@@ -14,13 +14,11 @@ pub async fn create_channel(
     common: &CommonArgs,
     client: &HubClient,
     name: &str,
-    service: Option<&str>,
-    context: Option<&str>,
+    service: Option<String>,
+    context: Option<String>,
 ) -> Result<(), Fail> {
-    print_channel(
-        common,
-        &client.create_channel(name, service, context).await?,
-    );
+    let created = client.create_channel(name, service.as_deref(), context.as_deref());
+    print_channel(common, &created.await?);
     Ok(())
 }
 
@@ -65,16 +63,12 @@ pub async fn rename_channel(
     common: &CommonArgs,
     client: &HubClient,
     channel: &str,
-    name: Option<&str>,
-    context: Option<&str>,
+    name: Option<String>,
+    context: Option<String>,
 ) -> Result<(), Fail> {
-    print_channel(
-        common,
-        &find_channel(client, channel)
-            .await?
-            .update_channel(name, context)
-            .await?,
-    );
+    let channel = find_channel(client, channel).await?;
+    let updated = channel.update_channel(name.as_deref(), context.as_deref());
+    print_channel(common, &updated.await?);
     Ok(())
 }
 

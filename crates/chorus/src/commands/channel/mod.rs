@@ -112,16 +112,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             name,
             context,
             service,
-        } => {
-            channels::create_channel(
-                common,
-                client,
-                &name,
-                service.as_deref(),
-                context.as_deref(),
-            )
-            .await
-        }
+        } => channels::create_channel(common, client, &name, service, context).await,
         ChannelCommand::List => channels::list_channels(common, client).await,
         ChannelCommand::Accept { channel } => {
             invitations::accept_invitation(common, client, &channel).await
@@ -134,16 +125,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             channel,
             name,
             context,
-        } => {
-            channels::rename_channel(
-                common,
-                client,
-                &channel,
-                name.as_deref(),
-                context.as_deref(),
-            )
-            .await
-        }
+        } => channels::rename_channel(common, client, &channel, name, context).await,
         ChannelCommand::Delete { channel, yes } => {
             channels::delete_channel(common, client, &channel, yes).await
         }
