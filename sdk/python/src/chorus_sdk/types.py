@@ -1221,7 +1221,7 @@ class JobRequest(TypedDict):
     board: NotRequired[bool | None]
     budget: Credits
     callback_url: NotRequired[str | None]
-    currency: NotRequired[Literal['chorus_credits_v1']]
+    currency: NotRequired[Literal['chorus_credits_v1', None]]
     deadline_ms: NotRequired[int | None]
     input_data: NotRequired[Any]
     job_id: NotRequired[str | None]

@@ -1444,8 +1444,11 @@ export interface components {
    budget: number;
    /** Where the hub posts the result; empty for nowhere. */
    callback_url?: string | null;
-   /** The only currency. */
-   currency?: "chorus_credits_v1";
+   /**
+    * @description The only currency.
+    * @enum {string|null}
+    */
+   currency?: "chorus_credits_v1" | null;
    /** How long the worker has, in milliseconds. */
    deadline_ms?: number | null;
    /** The input, in the form of the skill's schema; an empty object if absent. */
