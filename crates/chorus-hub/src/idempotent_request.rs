@@ -151,11 +151,14 @@ impl IdempotentRequests {
             .entry(name.clone())
             .or_default()
             .clone();
-        RequestTurn {
+        // Made before the wait: a request that is given up while it waits leaves nothing behind.
+        let mut turn = RequestTurn {
             running: self.running.clone(),
             name,
-            guard: Some(lock.lock_owned().await),
-        }
+            guard: None,
+        };
+        turn.guard = Some(lock.lock_owned().await);
+        turn
     }
 }
 
@@ -328,8 +331,11 @@ mod tests {
         let claim_again = claim("a");
         let mut waiting = Box::pin(requests.wait_for_turn(&claim_again));
         assert!(futures_util::poll!(&mut waiting).is_pending());
+        let mut given_up = Box::pin(requests.wait_for_turn(&claim_again));
+        assert!(futures_util::poll!(&mut given_up).is_pending());
         drop(first);
         drop(waiting.await);
+        drop(given_up);
         assert_eq!(lock_map(&requests.running).len(), 1);
     }
 }

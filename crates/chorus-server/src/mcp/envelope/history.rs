@@ -102,7 +102,10 @@ async fn read_history(
     let next_since = next_since.or(last_scanned).or(requested_id);
     let more = is_truncated || found.has_more;
     // The result is part of a model's turn. The model gets it also when that cannot be recorded.
-    let unseen = messages.iter().filter(|row| row.shown_at.is_none());
+    let own_name = call.principal.require_agent()?.agent_id.clone();
+    let unseen = messages
+        .iter()
+        .filter(|row| row.shown_at.is_none() && *row.receiver_id == *own_name);
     let trace_ids = unseen.map(|row| row.trace_id).collect();
     if let Err(error) = envelope::mark_all_shown(&call.principal, &call.state.hub, trace_ids).await
     {
