@@ -1,7 +1,7 @@
 //! Channel deliveries of an inbox, and the saved callback of each channel, so that an agent can answer after a restart.
 
 use crate::event_stream::StreamEvent;
-use crate::files::{IdentityFiles, atomic_file, read_small_file};
+use crate::files::{IdentityFiles, atomic_file, read_list};
 use crate::{Error, Result, limits};
 use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
@@ -70,24 +70,12 @@ impl SavedCallback {
     }
 
     fn file_path(files: &IdentityFiles) -> PathBuf {
-        let state = files
-            .state
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        files
-            .state
-            .with_file_name(state.replace("state.json", "callbacks.json"))
+        files.beside_state("callbacks.json")
     }
 
     /// The saved callbacks of all channels, the newest last.
     pub fn read_all(files: &IdentityFiles) -> Result<Vec<Self>> {
-        let path = Self::file_path(files);
-        let Some(text) = read_small_file(&path)? else {
-            return Ok(Vec::new());
-        };
-        serde_json::from_str(&text)
-            .map_err(|e| Error::file_error(&path, format!("{e}; remove it to start afresh")))
+        read_list(&Self::file_path(files))
     }
 
     /// Saves the callback of a delivery. It replaces the previous one of the same channel, origin and service, never one of

@@ -1,7 +1,7 @@
 //! Checks that a hosted delivery was signed by its service, with the secrets that this agent keeps by origin (CHN-34).
 
 use super::deliveries::{ReceivedDelivery, callback_origin};
-use crate::files::{IdentityFiles, atomic_file, read_small_file};
+use crate::files::{IdentityFiles, atomic_file, read_list};
 use crate::{Error, Result};
 use chorus_wire::channel::delivery::ChannelDelivery;
 use chorus_wire::secret::Secret;
@@ -30,23 +30,11 @@ pub struct SigningSecret {
 
 impl SigningSecret {
     fn file_path(files: &IdentityFiles) -> PathBuf {
-        let state = files
-            .state
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        files
-            .state
-            .with_file_name(state.replace("state.json", "signing-secrets.json"))
+        files.beside_state("signing-secrets.json")
     }
 
     pub fn read_all(files: &IdentityFiles) -> Result<Vec<Self>> {
-        let path = Self::file_path(files);
-        let Some(text) = read_small_file(&path)? else {
-            return Ok(Vec::new());
-        };
-        serde_json::from_str(&text)
-            .map_err(|e| Error::file_error(&path, format!("{e}; remove it to start afresh")))
+        read_list(&Self::file_path(files))
     }
 
     /// Keeps the secret of an origin in place of the previous one; without a secret, forgets it.

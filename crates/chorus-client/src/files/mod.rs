@@ -27,6 +27,13 @@ pub struct IdentityFiles {
 }
 
 impl IdentityFiles {
+    /// A file beside the state file. The state file of a second identity has a prefix, which this one gets too.
+    pub(crate) fn beside_state(&self, name: &str) -> PathBuf {
+        let state = self.state.file_name().unwrap_or_default();
+        let state = state.to_string_lossy();
+        self.state.with_file_name(state.replace("state.json", name))
+    }
+
     /// the explicit file, else the workspace's if it exists, else the one in `home` (`$CHORUS_HOME` or `~/.chorus`).
     pub fn locate(explicit: Option<&Path>, workspace: &Path, home: &Path) -> Self {
         let in_workspace = workspace.join(WORKSPACE_FILE);
@@ -58,6 +65,15 @@ impl IdentityFiles {
             credentials,
         }
     }
+}
+
+/// The entries of a JSON list; none when the file does not exist.
+pub(crate) fn read_list<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let Some(text) = read_small_file(path)? else {
+        return Ok(Vec::new());
+    };
+    serde_json::from_str(&text)
+        .map_err(|e| Error::file_error(path, format!("{e}; remove it to start afresh")))
 }
 
 /// A small file as text; `None` when it does not exist.
