@@ -58,10 +58,16 @@ pub(super) fn has_frames(wal: &Path) -> std::io::Result<bool> {
 
 /// The damage of the log, if it has any. A missing or empty log has none.
 pub(super) fn find_wal_damage(wal: &Path) -> std::io::Result<Option<WalDamage>> {
-    if !has_frames(wal)? {
+    // One look at one open file: a reader that ends meanwhile, such as a backup, may take the log away.
+    let file = match File::open(wal) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if file.metadata()?.len() <= HEADER_BYTES as u64 {
         return Ok(None);
     }
-    let mut log = BufReader::with_capacity(READ_BUFFER_BYTES, File::open(wal)?);
+    let mut log = BufReader::with_capacity(READ_BUFFER_BYTES, file);
     let mut header_bytes = [0; HEADER_BYTES];
     log.read_exact(&mut header_bytes)?;
     match parse_header(&header_bytes) {
