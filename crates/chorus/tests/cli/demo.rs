@@ -71,8 +71,10 @@ fn a_user_can_sign_in_decide_and_stop_the_demo() {
     assert!(you.json(&["discover", "--online"]).len() >= 4);
     await_some("a job of yours", || you.json(&["jobs"]));
     // The decision is answered as in the console, and the asking session gets the answer.
-    let watching =
-        RunningProcess::start(you.command(&["watch", "--json", "--filter", "kind:agent_advisory"]));
+    // From the beginning: the advisory may be out before the watcher is connected.
+    let mut watch = you.command(&["watch", "--json", "--filter", "kind:agent_advisory"]);
+    watch.args(["--since", "0"]);
+    let watching = RunningProcess::start(watch);
     let decided = you.run(&["decide", "--choose", "2", "--json"]).ok();
     assert!(
         decided.out.contains("Which word opens the atlas?"),
