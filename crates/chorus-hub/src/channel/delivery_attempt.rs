@@ -103,6 +103,9 @@ async fn attempt_delivery(hub: &HubContext, leased_row: OutboxRow) -> Result<()>
         })
         .await?;
     if let Some(reason) = untaken {
+        if reason == UntakenReason::GivenUp {
+            metrics::counter!("chorus_outbox_given_up_total").increment(1);
+        }
         metrics::counter!("chorus_channel_deliveries_untaken_total", "reason" => reason.as_str())
             .increment(1);
     }
@@ -110,7 +113,7 @@ async fn attempt_delivery(hub: &HubContext, leased_row: OutboxRow) -> Result<()>
 }
 
 /// Why a delivery ended without being taken.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UntakenReason {
     /// The member answered with a redirect or a 4xx.
     Refused,

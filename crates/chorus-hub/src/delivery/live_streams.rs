@@ -163,6 +163,7 @@ impl LiveStreams for LocalStreams {
                 }
                 queues.push(queue);
                 self.stream_count.fetch_add(1, Ordering::Relaxed);
+                metrics::gauge!("chorus_inbox_streams").increment(1);
             }
             StreamTopic::Channel(channel) => {
                 let mut shard = self.lock_shard(channel);
@@ -194,8 +195,9 @@ impl LiveStreams for LocalStreams {
                 let before = queues.len();
                 queues.retain(|other| !Arc::ptr_eq(other, queue));
                 if topic == StreamTopic::Subject(subject) {
-                    self.stream_count
-                        .fetch_sub(before - queues.len(), Ordering::Relaxed);
+                    let closed_count = before - queues.len();
+                    self.stream_count.fetch_sub(closed_count, Ordering::Relaxed);
+                    metrics::gauge!("chorus_inbox_streams").decrement(closed_count as f64);
                 }
                 if queues.is_empty() {
                     shard.remove(&subject);

@@ -59,9 +59,27 @@ pub async fn send_envelope(
             }
         }
         AcceptedSend::New(entry, receiver) => {
-            deliver_message(hub, *entry, &receiver, request.a2a_message).await
+            let sent = deliver_message(hub, *entry, &receiver, request.a2a_message).await?;
+            count_sent(&sent.delivery);
+            Ok(sent)
         }
     }
+}
+
+/// With literal labels: this runs for every message, and a label that is made at run time costs an allocation.
+fn count_sent(delivery: &DeliveryOutcome) {
+    match delivery {
+        DeliveryOutcome::Delivered { .. } | DeliveryOutcome::DeliveredSse => {
+            metrics::counter!("chorus_messages_total", "delivery" => "delivered")
+        }
+        DeliveryOutcome::Queued => {
+            metrics::counter!("chorus_messages_total", "delivery" => "queued")
+        }
+        DeliveryOutcome::Failed { .. } => {
+            metrics::counter!("chorus_messages_total", "delivery" => "failed")
+        }
+    }
+    .increment(1);
 }
 
 /// Posts a failed message again to the endpoint that its receiver has now. What the first request was checked for is checked

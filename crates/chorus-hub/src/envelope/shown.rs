@@ -7,6 +7,7 @@ use crate::store::{Agent, EntryKind, LogSeq, NewLogEntry, WriteTxn, log};
 use crate::{Principal, Result};
 use chorus_wire::ErrorCode;
 use chorus_wire::message::MessageStatus;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// `POST /agent/messages/{trace_id}/shown`: records it and returns the message's status.
@@ -25,15 +26,17 @@ pub async fn mark_shown(
     }
     let seq = message.entry.seq;
     let trace_id = hub.entry_trace_id(&message.entry);
-    let message = hub
+    let (message, waited) = hub
         .store()
         .write(async move |txn| {
-            record_shown(txn, &receiver, seq, trace_id).await?;
-            messages::find_message(&txn.tx, seq)
+            let waited = record_shown(txn, &receiver, seq, trace_id).await?;
+            let message = messages::find_message(&txn.tx, seq)
                 .await?
-                .ok_or_else(|| ErrorCode::NotFound.into())
+                .ok_or(ErrorCode::NotFound)?;
+            Ok((message, waited))
         })
         .await?;
+    record_waits(waited);
     Ok(status::message_status(hub, message))
 }
 
@@ -73,25 +76,36 @@ pub async fn mark_all_shown(
     if unseen.is_empty() {
         return Ok(());
     }
-    hub.store()
+    let waits = hub
+        .store()
         .write(async move |txn| {
+            let mut waits = Vec::with_capacity(unseen.len());
             for (seq, trace_id) in &unseen {
-                record_shown(txn, &receiver, *seq, *trace_id).await?;
+                waits.extend(record_shown(txn, &receiver, *seq, *trace_id).await?);
             }
-            Ok(())
+            Ok(waits)
         })
-        .await
+        .await?;
+    record_waits(waits);
+    Ok(())
 }
 
-/// The first time stands, and the sender hears of it once. Whether a stream has carried the message is another fact.
+/// How long messages waited between their send and being shown. Called after the commit.
+fn record_waits(waits: impl IntoIterator<Item = Duration>) {
+    for waited in waits {
+        metrics::histogram!("chorus_message_shown_seconds").record(waited);
+    }
+}
+
+/// The first time stands, and the sender hears of it once. Returns how long the message waited for it. Whether a stream has carried the message is another fact.
 async fn record_shown(
     txn: &mut WriteTxn<'_>,
     receiver: &Agent,
     seq: LogSeq,
     trace_id: Uuid,
-) -> Result<()> {
+) -> Result<Option<Duration>> {
     if !messages::mark_message_shown(txn, seq).await? {
-        return Ok(());
+        return Ok(None);
     }
     let message = messages::find_message(&txn.tx, seq)
         .await?
@@ -109,5 +123,6 @@ async fn record_shown(
         .into(),
         fallback: None,
     });
-    Ok(())
+    let waited = txn.now().0.saturating_sub(message.entry.at.0).max(0);
+    Ok(Some(Duration::from_micros(waited.unsigned_abs())))
 }

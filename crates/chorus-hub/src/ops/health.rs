@@ -3,11 +3,13 @@
 use crate::Result;
 use crate::context::HubContext;
 use crate::identity::invites;
-use crate::store::counters;
+use crate::store::{counters, outbox};
 use chorus_wire::Error;
 use chorus_wire::reply::HealthReport;
 use std::time::Duration;
 
+/// An outbox with more than these is in trouble, whatever the exact number.
+const MAX_COUNTED_POSTS: i64 = 100_000;
 /// How long a successful write answers `/ready`.
 const READY_CACHE_TTL: Duration = Duration::from_secs(1);
 
@@ -30,6 +32,15 @@ pub async fn read_health(hub: &HubContext) -> Result<HealthReport> {
         inbox_connections: hub.live_streams().stream_count() as u64,
         messages_stored: count(counters.stored),
     })
+}
+
+/// The posts of the outbox that wait or are in flight, for `/metrics`.
+pub async fn count_pending_posts(hub: &HubContext) -> Result<u64> {
+    let count = hub
+        .store()
+        .read(async |tx| Ok(outbox::count_pending(tx, MAX_COUNTED_POSTS).await?))
+        .await?;
+    Ok(count.unsigned_abs())
 }
 
 /// What a ready hub depends on.

@@ -11,6 +11,7 @@ pub(crate) mod channel_entries;
 pub(crate) mod channel_invitations;
 pub(crate) mod channels;
 mod checkpoint;
+mod commit_meters;
 mod compact_ledger;
 mod connection;
 pub(crate) mod connection_strings;

@@ -73,6 +73,15 @@ pub(crate) async fn enqueue_post(
     tx.execute(SQL, &params).await.map(drop)
 }
 
+/// Rows that wait, counted up to `max`: a scrape must not read a table of millions.
+pub(crate) async fn count_pending(tx: &DbConnection<'_>, max: i64) -> Result<i64, DbError> {
+    const SQL: &str = "select count(*) from (select 1 from outbox limit $1) as pending";
+    match tx.query_first(SQL, &[SqlParam::Int(max)]).await? {
+        Some(row) => row.int(0),
+        None => Ok(0),
+    }
+}
+
 /// Whether a row waits in this lane.
 pub(crate) async fn has_lane_rows(tx: &DbConnection<'_>, lane: &str) -> Result<bool, DbError> {
     Ok(tx

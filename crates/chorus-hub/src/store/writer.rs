@@ -442,17 +442,16 @@ impl StoreWriter {
         let now = self.clock.now();
         let settings = self.settings.get();
         let mut txn = WriteTxn::new(tx, head, now, &*self.publisher, settings);
-        let result = group.run_requests(&mut txn, is_last_attempt).await;
-        let WriteTxn {
-            tx, head, entries, ..
-        } = txn;
-        let result = match result {
+        let result = match group.run_requests(&mut txn, is_last_attempt).await {
             Ok(()) => {
                 self.commit_sent = true;
-                tx.control_transaction("commit").await
+                super::commit_meters::commit_group(&txn.tx, &txn.counter_deltas).await
             }
             Err(error) => Err(error),
         };
+        let WriteTxn {
+            tx, head, entries, ..
+        } = txn;
         if let Err(error) = result {
             let failed = GroupError::classify_failure(&tx, self.commit_sent, error);
             // The error of the group is the one to report; a lost connection has rolled back by itself.

@@ -4,6 +4,7 @@ use super::allowed_origins::{CorsOrigin, OriginPolicy};
 use super::answer_memory::LargeAnswers;
 use super::callback_slots::CallbackStreamSlots;
 use super::rate_limit::RateLimiter;
+use super::request_metrics;
 use super::route_scopes::RouteScopes;
 use super::trusted_network::TrustedNetwork;
 use super::trusted_proxies::TrustedProxies;
@@ -67,6 +68,7 @@ pub struct AppStateInner {
 
 impl AppState {
     pub fn new(hub: Hub, settings: RequestSettings) -> Self {
+        request_metrics::install_recorder();
         let rate_limiter =
             RateLimiter::per_minute(settings.rate_limit, settings.register_rate, &hub);
         let large_answers = LargeAnswers::with_memory(hub.options().memory.large_answers);

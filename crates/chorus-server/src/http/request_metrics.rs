@@ -8,9 +8,15 @@ use std::time::Duration;
 
 const REQUESTS_TOTAL: &str = "chorus_http_requests_total";
 const REQUEST_SECONDS: &str = "chorus_http_request_seconds";
+const COMMIT_SECONDS: &str = "chorus_commit_seconds";
+const SHOWN_SECONDS: &str = "chorus_message_shown_seconds";
 /// Upper bounds in seconds, from well below one synced commit to the deadline of a webhook.
 const LATENCY_BUCKETS: [f64; 13] = [
     0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+/// Upper bounds in seconds, from an agent that is woken at once to one that looks the next day.
+const SHOWN_BUCKETS: [f64; 11] = [
+    0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0,
 ];
 /// Samples stay in memory until they are sorted into buckets, so this runs even when no scraper asks.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -20,10 +26,11 @@ fn metrics_recorder() -> &'static PrometheusHandle {
     static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
     RECORDER.get_or_init(|| {
         let builder = || {
-            let builder = PrometheusBuilder::new();
-            let buckets = Matcher::Full(REQUEST_SECONDS.into());
-            builder
-                .set_buckets_for_metric(buckets, &LATENCY_BUCKETS)
+            HISTOGRAMS
+                .iter()
+                .try_fold(PrometheusBuilder::new(), |builder, (name, buckets, _)| {
+                    builder.set_buckets_for_metric(Matcher::Full((*name).into()), buckets)
+                })
                 .unwrap_or_else(|_| PrometheusBuilder::new())
         };
         // A program that embeds the server may have installed its own recorder; then this one stays empty.
@@ -36,17 +43,35 @@ fn metrics_recorder() -> &'static PrometheusHandle {
         for (name, help) in GAUGE_HELP {
             metrics::describe_gauge!(name, help);
         }
-        metrics::describe_histogram!(
-            REQUEST_SECONDS,
-            metrics::Unit::Seconds,
-            "Time until the answer's head is ready"
-        );
+        for (name, _, help) in HISTOGRAMS {
+            metrics::describe_histogram!(name, metrics::Unit::Seconds, help);
+        }
+        metrics::gauge!("chorus_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
         handle
     })
 }
 
+/// Histograms with their buckets and help texts.
+const HISTOGRAMS: [(&str, &[f64], &str); 3] = [
+    (
+        REQUEST_SECONDS,
+        &LATENCY_BUCKETS,
+        "Time until the answer's head is ready",
+    ),
+    (
+        COMMIT_SECONDS,
+        &LATENCY_BUCKETS,
+        "Time that the commit of a group of writes takes",
+    ),
+    (
+        SHOWN_SECONDS,
+        &SHOWN_BUCKETS,
+        "Time from the send of a message until it was shown to its receiver",
+    ),
+];
+
 /// The help texts of counters: scrapers show them, and `promtool check metrics` asks for them.
-const COUNTER_HELP: [(&str, &str); 8] = [
+const COUNTER_HELP: [(&str, &str); 12] = [
     (
         REQUESTS_TOTAL,
         "Requests answered, by route, method and status",
@@ -54,6 +79,19 @@ const COUNTER_HELP: [(&str, &str); 8] = [
     (
         "chorus_tool_calls_total",
         "Calls of tools, by tool and whether they were refused",
+    ),
+    (
+        "chorus_messages_total",
+        "Messages sent, by what the sender was told of their delivery",
+    ),
+    ("chorus_jobs_total", "Jobs ended, by how they ended"),
+    (
+        "chorus_outbox_given_up_total",
+        "Posts of the outbox that were given up",
+    ),
+    (
+        "chorus_channel_deliveries_untaken_total",
+        "Channel deliveries that ended without being taken, by reason",
     ),
     ("chorus_frames_total", "Frames accepted"),
     ("chorus_frames_rejected_total", "Frames refused, by code"),
@@ -75,7 +113,13 @@ const COUNTER_HELP: [(&str, &str); 8] = [
     ),
 ];
 
-const GAUGE_HELP: [(&str, &str); 3] = [
+const GAUGE_HELP: [(&str, &str); 6] = [
+    ("chorus_build_info", "1; the label is the version"),
+    ("chorus_inbox_streams", "Open inbox streams at this hub"),
+    (
+        "chorus_outbox_pending",
+        "Posts of the outbox that wait or are in flight; hubs that share a database report the same",
+    ),
     ("chorus_frame_streams", "Open frame streams"),
     ("chorus_bus_up", "1 while the bus is connected"),
     (
@@ -83,6 +127,15 @@ const GAUGE_HELP: [(&str, &str); 3] = [
         "Other hubs of the cluster that are known",
     ),
 ];
+
+pub fn set_outbox_pending(count: u64) {
+    metrics::gauge!("chorus_outbox_pending").set(count as f64);
+}
+
+/// Installs the recorder. A meter that is made before it records nothing, so this is done before the hub is used.
+pub fn install_recorder() {
+    metrics_recorder();
+}
 
 /// All metrics in Prometheus text form.
 pub fn render_metrics() -> String {

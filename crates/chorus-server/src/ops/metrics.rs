@@ -3,7 +3,7 @@
 use crate::http::reply::{self, ApiResult};
 use crate::http::{admission, app_state::AppState, auth, directory_access, request_metrics};
 use axum::extract::State;
-use chorus_hub::Principal;
+use chorus_hub::{Principal, ops};
 use http::{StatusCode, request::Parts};
 use std::net::IpAddr;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -29,6 +29,9 @@ async fn get_metrics(State(state): State<AppState>, parts: Parts) -> ApiResult {
             }
         }
     }
+    // Read when it is asked for: a count that followed every post would be written for no reader most of the time.
+    let pending = ops::count_pending_posts(&state.hub).await?;
+    request_metrics::set_outbox_pending(pending);
     Ok(reply::text_response(
         StatusCode::OK,
         "text/plain; version=0.0.4; charset=utf-8",

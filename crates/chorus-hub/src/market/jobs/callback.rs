@@ -38,17 +38,21 @@ async fn post_job_callback(hub: &HubContext, mut leased_row: OutboxRow) -> Resul
         Err(error) => PostOutcome::Blocked(error.to_string()),
     };
     let retry_at = next_attempt_at(&leased_row, hub.clock().now());
-    hub.store()
+    let given_up = hub
+        .store()
         .write(async move |txn| {
             match (&outcome, retry_at) {
                 (PostOutcome::Accepted | PostOutcome::Rejected { .. }, _) => {
                     outbox::delete_leased_row(&txn.tx, &leased_row).await?;
+                    Ok(false)
                 }
                 (PostOutcome::Retry(_), Some(due_at)) => {
-                    outbox::reschedule_row(&txn.tx, &leased_row, due_at).await?
+                    outbox::reschedule_row(&txn.tx, &leased_row, due_at).await?;
+                    Ok(false)
                 }
                 (PostOutcome::Retry(reason), None) | (PostOutcome::Blocked(reason), _) => {
-                    if outbox::delete_leased_row(&txn.tx, &leased_row).await? {
+                    let given_up = outbox::delete_leased_row(&txn.tx, &leased_row).await?;
+                    if given_up {
                         // The result stays on the inbox and can be fetched. The URL may contain a secret, so it is not recorded.
                         record_activity(
                             txn,
@@ -56,11 +60,15 @@ async fn post_job_callback(hub: &HubContext, mut leased_row: OutboxRow) -> Resul
                             &json!({"job_id": leased_row.lane, "detail": reason}),
                         );
                     }
+                    Ok(given_up)
                 }
             }
-            Ok(())
         })
-        .await
+        .await?;
+    if given_up {
+        metrics::counter!("chorus_outbox_given_up_total").increment(1);
+    }
+    Ok(())
 }
 
 /// The signature of the requester's own endpoint secret: the callback is another endpoint of the requester.
