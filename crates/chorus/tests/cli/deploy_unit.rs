@@ -31,8 +31,10 @@ fn systemd_accepts_the_unit_and_rates_it_as_secure() {
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("chorus.service");
     // The optional lines are tested too.
-    let text = read_shipped("chorus.service")
-        .replace("/usr/local/bin/chorus", env!("CARGO_BIN_EXE_chorus"));
+    let text = read_shipped("chorus.service").replace(
+        "ExecStart=chorus ",
+        concat!("ExecStart=", env!("CARGO_BIN_EXE_chorus"), " "),
+    );
     let text = text
         .replace("\n#LoadCredential=", "\nLoadCredential=")
         .replace("\n#Environment=", "\nEnvironment=");
@@ -68,7 +70,10 @@ fn systemd_accepts_the_backup_timer_and_its_command_is_one() {
     }
     let folder = tempfile::tempdir().unwrap();
     let service = read_shipped("chorus-backup.service");
-    let text = service.replace("/usr/local/bin/chorus", env!("CARGO_BIN_EXE_chorus"));
+    let text = service.replace(
+        "ExecStart=chorus ",
+        concat!("ExecStart=", env!("CARGO_BIN_EXE_chorus"), " "),
+    );
     std::fs::write(folder.path().join("chorus-backup.service"), text).unwrap();
     let timer = folder.path().join("chorus-backup.timer");
     std::fs::write(&timer, read_shipped("chorus-backup.timer")).unwrap();
@@ -86,7 +91,7 @@ fn systemd_accepts_the_backup_timer_and_its_command_is_one() {
     // The options of the unit are those of the command: without data it fails for that reason alone.
     let line = service
         .lines()
-        .find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/chorus "))
+        .find_map(|line| line.strip_prefix("ExecStart=chorus "))
         .unwrap();
     let copies = folder.path().join("copies").display().to_string();
     let args = line
@@ -174,7 +179,8 @@ fn every_documented_metric_exists() {
         ))
     };
     let page = std::fs::read_to_string(root().join("docs/operations.md")).unwrap();
-    let documented = metric_names(&(read_shipped("alerts.yml") + &page));
+    let documented =
+        metric_names(&(read_shipped("alerts.yml") + &read_shipped("grafana.json") + &page));
     assert!(documented.len() >= 6, "{documented:?}");
     let unknown: Vec<&String> = documented.iter().filter(|name| !is_defined(name)).collect();
     assert_eq!(unknown, Vec::<&String>::new());
