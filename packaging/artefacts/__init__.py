@@ -1,0 +1,1 @@
+"""Writes what people install: archives and packages around one binary. Standard library only."""
