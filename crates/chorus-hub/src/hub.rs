@@ -1,7 +1,7 @@
 //! The composition root: builds the layers of a hub, registers their handlers, and starts the background work.
 
 use crate::channel::delivery_attempt::ChannelDeliveryHandler;
-use crate::cluster::{Cluster, SharedSettings};
+use crate::cluster::{Cluster, HubLink, SharedSettings, connect_nats};
 use crate::context::{ContextParts, HubContext};
 use crate::delivery::outbox::OutboxHandlers;
 use crate::delivery::{Delivery, LiveStreams, LocalStreams, outbox_worker};
@@ -10,7 +10,7 @@ use crate::identity::{Identity, IdentityState};
 use crate::market::jobs::JobCallbackHandler;
 use crate::seal::{SealKey, SealedData};
 use crate::settings::HubOptions;
-use crate::store::{HubSettings, Store, seal_record};
+use crate::store::{DatabaseUrl, HubSettings, Store, seal_record};
 use crate::{Result, lifecycle, market, ops};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -68,7 +68,13 @@ impl Hub {
         let (Some(cluster), Some(url)) = (self.cluster(), &self.options().bus_url) else {
             return Ok(());
         };
-        let files = &self.options().bus_files;
+        let simulated = self.options().simulated.as_ref();
+        let link = match simulated.and_then(|machine| machine.bus.clone()) {
+            Some(simulated_bus) => HubLink::Simulated(simulated_bus),
+            None => connect_nats(url, &self.options().bus_files)
+                .await
+                .map_err(StartError::Bus)?,
+        };
         let settings = SharedSettings {
             host_name: self.options().host_name.clone(),
             seal: self.seal_key().fingerprint(),
@@ -76,8 +82,7 @@ impl Hub {
         cluster.register_frames(Box::new(self.frames.downgrade()));
         cluster
             .join(
-                url,
-                files,
+                link,
                 self.store().trace_salt,
                 self.seal_key().bus_key(),
                 settings,
@@ -134,9 +139,8 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
     };
     let store = Store::open(
         &options.data_dir,
-        options.database_url.as_ref(),
+        choose_database(&options),
         options.accept_damage,
-        options.memory.page_caches,
         options.clock.clone(),
         live_streams.clone(),
     )
@@ -176,6 +180,14 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
         cluster,
         seal_key,
     }))
+}
+
+fn choose_database(options: &HubOptions) -> DatabaseUrl {
+    match (&options.simulated, &options.database_url) {
+        (Some(machine), _) => DatabaseUrl::Simulated(machine.database.clone()),
+        (None, Some(url)) => DatabaseUrl::Postgres(url.clone()),
+        (None, None) => DatabaseUrl::in_data_dir(&options.data_dir, options.memory.page_caches),
+    }
 }
 
 /// Loads the sealing key and records it in the database: a hub with another key would seal what no later hub can read.

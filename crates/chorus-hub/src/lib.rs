@@ -1,6 +1,7 @@
 //! The rules of the hub: who may do what, and what follows. No HTTP server. Each module may use those above it in
 //! ARCHITECTURE.md.
 
+pub mod bus;
 pub mod channel;
 pub mod clock;
 mod clock_watch;
@@ -21,6 +22,7 @@ mod pem;
 pub mod random;
 mod seal;
 mod settings;
+pub mod simulation;
 mod start_error;
 mod store;
 mod stream_end;

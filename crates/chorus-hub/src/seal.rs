@@ -101,7 +101,7 @@ impl SealKey {
                 )))
             }
             Err(e) if e.kind() == ErrorKind::NotFound && configured_path.is_none() => {
-                let key: [u8; 32] = rand::random();
+                let key: [u8; 32] = crate::random::random_value();
                 write_key_file(path, &key).map_err(|e| key_unusable(e.to_string()))?;
                 Ok(Self::from_key(&key))
             }
@@ -161,7 +161,7 @@ impl SealKey {
     }
 
     fn seal(&self, text: &str) -> Option<Vec<u8>> {
-        let nonce: [u8; NONCE_BYTES] = rand::random();
+        let nonce: [u8; NONCE_BYTES] = crate::random::random_value();
         let sealed = self
             .cipher
             .encrypt(

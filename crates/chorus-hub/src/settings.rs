@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::memory_bounds::MemoryBounds;
+use crate::simulation::SimulatedMachine;
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
 use chorus_wire::secret::Secret;
@@ -48,6 +49,8 @@ pub struct HubOptions {
     /// How much memory each part of the hub may hold.
     pub memory: MemoryBounds,
     pub clock: Clock,
+    /// Set by simulations only (D-110).
+    pub simulated: Option<SimulatedMachine>,
 }
 
 impl HubOptions {
@@ -73,6 +76,7 @@ impl HubOptions {
             accept_damage: false,
             memory: MemoryBounds::default(),
             clock: Clock::system(),
+            simulated: None,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Budget sync: hubs exchange what callers have spent, and near the end of a budget one hub decides for all (D-85).
 
 use super::lock_mutex;
-use super::nats::RequestError;
 use super::peer_client::PeerClient;
 use super::protocol::{HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message};
+use crate::bus::RequestError;
 use crate::identity::rate_limit::{
     BudgetAuthority, BudgetClaim, BudgetDecision, BudgetOwner, CallerId, ClaimError, RateBudgets,
 };

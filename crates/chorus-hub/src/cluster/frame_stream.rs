@@ -1,8 +1,9 @@
 //! The frame stream: a JetStream memory stream through which all hubs replicate frames in one order (D-82).
 
-use super::nats::{FrameConsumer, NatsConnection, RequestError, SignedFrame};
+use super::bus_connection::{BusConnection, FrameConsumer, SignedFrame};
 use super::peer_client::PeerClient;
 use super::protocol::{FrameQuery, HubId};
+use crate::bus::RequestError;
 use crate::limits;
 use crate::store::{AgentId, CacheInvalidation};
 use bytes::Bytes;
@@ -112,7 +113,7 @@ impl FrameStream {
     /// now gets only frames from now on.
     pub(super) async fn open(
         &self,
-        nats: &NatsConnection,
+        nats: &BusConnection,
     ) -> Result<(FrameConsumer, ReadPosition), String> {
         let (mut consumer, mut position, newest_seq) = self
             .open_within_limit(nats)
@@ -134,7 +135,7 @@ impl FrameStream {
     /// may still answer that there is no such stream.
     async fn open_within_limit(
         &self,
-        nats: &NatsConnection,
+        nats: &BusConnection,
     ) -> Result<(FrameConsumer, ReadPosition, u64), String> {
         let give_up_at = tokio::time::Instant::now() + limits::FRAME_STREAM_OPEN_TIMEOUT;
         loop {
@@ -152,7 +153,7 @@ impl FrameStream {
     /// sequence went back: then it is the stream of another epoch.
     fn apply_next_frame(
         &self,
-        nats: &NatsConnection,
+        nats: &BusConnection,
         position: &mut ReadPosition,
         (seq, frame): (u64, SignedFrame),
     ) -> bool {
@@ -172,7 +173,7 @@ impl FrameStream {
     /// Continues after the position, or begins anew when the epoch is another or frames after the position have expired.
     async fn reopen(
         &self,
-        nats: &NatsConnection,
+        nats: &BusConnection,
         position: Option<ReadPosition>,
     ) -> Result<(FrameConsumer, ReadPosition, u64), String> {
         let stream = nats.open_frame_stream(crate::random::new_epoch()).await?;
@@ -185,7 +186,7 @@ impl FrameStream {
             epoch: stream.epoch,
             seq: stream.floor_seq,
         });
-        let consumer = stream.consume_after(position.seq).await?;
+        let consumer = nats.consume_frames(position.seq).await?;
         // Only after the consumer exists: another attempt would report a second gap to sessions.
         if let (None, Some(handler)) = (resumable, self.registered_frames.handler()) {
             handler.begin_epoch(position.epoch, position.seq);
@@ -245,7 +246,7 @@ impl FrameStream {
     /// Applies frames until the stream has to be opened again.
     async fn follow_until_lost(
         &self,
-        nats: &NatsConnection,
+        nats: &BusConnection,
         consumer: &mut FrameConsumer,
         position: &mut ReadPosition,
     ) {
@@ -254,8 +255,9 @@ impl FrameStream {
         let mut stalled_at = None;
         loop {
             let next = tokio::select! {
-                next = consumer.next_frame() => Some(next),
+                biased;
                 _ = connects.changed() => Some(Err("the connection was made anew".into())),
+                next = consumer.next_frame() => Some(next),
                 () = self.wait_for_recheck() => None,
             };
             match next {

@@ -2,13 +2,14 @@
 
 use super::lock_mutex;
 use super::peer_client::PeerClient;
+use super::progress_watch::ProgressWatch;
 use super::protocol::{HubId, PeerAnnouncement, PeerRequest, decode_message, encode_message};
 use crate::limits;
 use crate::store::{ClusterPeers, DeliveryState, EntryKind, LogEntry, LogSeq, Store};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ pub(super) struct LogFollower {
     store: OnceLock<Weak<Store>>,
     /// Notified when a peer has committed.
     wakeup: Notify,
-    followed_seq: watch::Sender<LogSeq>,
+    followed_seq: ProgressWatch<LogSeq>,
     followed_at: Mutex<Instant>,
     /// Sorted: entries are published in sequence order.
     accepted_seqs: Mutex<VecDeque<LogSeq>>,
@@ -35,7 +36,7 @@ impl LogFollower {
             client,
             store: OnceLock::new(),
             wakeup: Notify::new(),
-            followed_seq: watch::Sender::new(LogSeq::START),
+            followed_seq: ProgressWatch::new(LogSeq::START),
             followed_at: Mutex::new(Instant::now()),
             accepted_seqs: Mutex::default(),
         }
@@ -43,13 +44,12 @@ impl LogFollower {
 
     pub fn init_from_store(&self, store: &Arc<Store>, newest_seq: LogSeq) {
         let _ = self.store.set(Arc::downgrade(store));
-        self.followed_seq
-            .send_modify(|seq| *seq = newest_seq.max(*seq));
+        self.followed_seq.advance_to(newest_seq);
     }
 
     /// A peer announced that the log has grown up to this sequence.
     pub fn handle_growth(&self, log_seq: LogSeq) {
-        if log_seq > *self.followed_seq.borrow() {
+        if log_seq > self.followed_seq.reached() {
             self.wakeup.notify_one();
         }
     }
@@ -63,10 +63,9 @@ impl LogFollower {
 
     /// Which of these entries a local stream accepted; known once the log is read up to `log_seq`.
     pub async fn answer_accepted_seqs(&self, log_seq: LogSeq, seqs: Vec<LogSeq>) -> Bytes {
-        let mut followed_seq = self.followed_seq.subscribe();
-        if *followed_seq.borrow() < log_seq {
+        if self.followed_seq.reached() < log_seq {
             self.wakeup.notify_one();
-            let _ = followed_seq.wait_for(|seq| *seq >= log_seq).await;
+            self.followed_seq.wait_for(log_seq).await;
         }
         let accepted_seqs = lock_mutex(&self.accepted_seqs);
         let is_accepted = |seq: &LogSeq| accepted_seqs.binary_search(seq).is_ok();
@@ -112,8 +111,7 @@ impl ClusterPeers for LogFollower {
             self.mark_delivered(queued);
         }
         *lock_mutex(&self.followed_at) = Instant::now();
-        self.followed_seq
-            .send_if_modified(|seq| std::mem::replace(seq, last_seq.max(*seq)) < last_seq);
+        self.followed_seq.advance_to(last_seq);
     }
 
     fn announce_commit(
@@ -122,7 +120,7 @@ impl ClusterPeers for LogFollower {
         entries: &[LogEntry],
     ) -> BoxFuture<'static, Vec<LogSeq>> {
         let peers = &self.client.peers;
-        let mut seqs_by_hub: HashMap<HubId, Vec<LogSeq>> = HashMap::new();
+        let mut seqs_by_hub: BTreeMap<HubId, Vec<LogSeq>> = BTreeMap::new();
         for entry in entries {
             if entry.kind == EntryKind::CacheInvalidation {
                 for hub in peers.peer_ids() {
@@ -142,7 +140,7 @@ impl ClusterPeers for LogFollower {
 async fn request_accepted_seqs(
     client: Arc<PeerClient>,
     log_seq: LogSeq,
-    seqs_by_hub: HashMap<HubId, Vec<LogSeq>>,
+    seqs_by_hub: BTreeMap<HubId, Vec<LogSeq>>,
 ) -> Vec<LogSeq> {
     client
         .announce(&PeerAnnouncement::Grew(client.hub_id, log_seq))

@@ -4,13 +4,14 @@
 mod peer_sync;
 mod peer_table;
 
+use crate::bus::RequestError;
 use crate::store::{AgentId, SubjectId};
 pub(super) use peer_table::PeerTable;
 
 use super::frame_stream::RegisteredFrames;
 use super::lock_mutex;
-use super::nats::RequestError;
 use super::peer_client::PeerClient;
+use super::progress_watch::ProgressWatch;
 use super::protocol::{
     AgentSeen, Heartbeat, HubId, PeerRequest, PresenceDelta, PresencePage, SubjectPresence,
     encode_message,
@@ -27,7 +28,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// The presence of this hub, and what it knows of its peers.
 pub(super) struct Membership {
@@ -41,7 +42,7 @@ pub(super) struct Membership {
     pending_changes: Mutex<PendingChanges>,
     change_wakeup: Notify,
     /// How many changes peers have been told.
-    synced_changes: watch::Sender<u64>,
+    synced_changes: ProgressWatch<u64>,
 }
 
 /// Changes that peers have not been told.
@@ -97,7 +98,7 @@ impl Membership {
             own_presence: Mutex::default(),
             pending_changes: Mutex::default(),
             change_wakeup: Notify::new(),
-            synced_changes: watch::Sender::new(0),
+            synced_changes: ProgressWatch::new(0),
         }
     }
 
@@ -141,10 +142,9 @@ impl Membership {
         let count = lock_mutex(&self.pending_changes).change_count;
         async move {
             if !self.peers().is_empty() {
-                let mut synced_changes = self.synced_changes.subscribe();
                 let _ = tokio::time::timeout(
                     limits::PEER_REQUEST_TIMEOUT,
-                    synced_changes.wait_for(|synced| *synced >= count),
+                    self.synced_changes.wait_for(count),
                 )
                 .await;
             }
@@ -182,7 +182,7 @@ impl Membership {
                     .await;
             }
             if let Some(change_count) = change_count {
-                self.synced_changes.send_replace(change_count);
+                self.synced_changes.advance_to(change_count);
                 if lock_mutex(&self.pending_changes).change_count == change_count {
                     self.change_wakeup.notified().await;
                 }

@@ -2,8 +2,10 @@
 //! streams, in sequence order; NATS only wakes it and carries which stream accepted what (D-80).
 
 mod budget_sync;
+mod bus_connection;
 mod cluster_streams;
 mod frame_stream;
+mod hub_link;
 mod log_follower;
 mod membership;
 mod message_auth;
@@ -11,11 +13,13 @@ mod nats;
 mod nats_access;
 mod peer_client;
 mod peer_server;
+mod progress_watch;
 mod protocol;
 mod replay_window;
 
+pub(crate) use crate::bus::RequestError;
 pub(crate) use frame_stream::{FrameHandler, FrameStream};
-pub(crate) use nats::RequestError;
+pub(crate) use hub_link::HubLink;
 pub(crate) use protocol::{FrameQuery, SharedSettings};
 
 use crate::clock::Clock;
@@ -25,13 +29,14 @@ use crate::seal::BusKey;
 use crate::settings::BusFiles;
 use crate::store::{LogSeq, Store};
 use budget_sync::BudgetSync;
+use bus_connection::BusConnection;
 use chorus_wire::secret::Secret;
 use cluster_streams::ClusterStreams;
 use frame_stream::RegisteredFrames;
 use log_follower::LogFollower;
 use membership::Membership;
 use message_auth::{MessageAuth, MessageKind};
-use nats::NatsConnection;
+use nats::NatsLink;
 use peer_client::{ANNOUNCEMENT_SUBJECT, PeerClient, SETTINGS_SUBJECT};
 use peer_server::PeerServer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +53,11 @@ pub(crate) struct Cluster {
     registered_frames: RegisteredFrames,
     /// Aborted when the cluster is left or dropped.
     tasks: Mutex<JoinSet<()>>,
+}
+
+/// Connects to NATS.
+pub(crate) async fn connect_nats(url: &Secret, files: &BusFiles) -> Result<HubLink, String> {
+    Ok(HubLink::Nats(NatsLink::connect(url, files).await?))
 }
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -126,11 +136,10 @@ impl Cluster {
         self.client.peers.peer_ids().len()
     }
 
-    /// Connects to NATS and joins the other hubs of this database. It returns after this hub knows its peers and they know it.
+    /// Joins the other hubs of this database. It returns after this hub knows its peers and they know it.
     pub async fn join(
         &self,
-        url: &Secret,
-        files: &BusFiles,
+        link: HubLink,
         trace_salt: u32,
         bus_key: &BusKey,
         settings: SharedSettings,
@@ -138,8 +147,7 @@ impl Cluster {
         // The salt is unique to the database, so that two clusters can share one NATS.
         let subject_prefix = format!("chorus.{trace_salt:06x}");
         let message_auth = MessageAuth::new(bus_key, self.client.hub_id);
-        let nats = NatsConnection::connect(url, files, subject_prefix, message_auth).await?;
-        let nats = Arc::new(nats);
+        let nats = Arc::new(BusConnection::new(link, subject_prefix, message_auth));
         let broadcasts = nats
             .subscribe(MessageKind::Announcement, ANNOUNCEMENT_SUBJECT)
             .await?;

@@ -1,8 +1,8 @@
-//! The NATS connection: publish, request-reply under one subject prefix, and the JetStream frame stream. Every message is signed
-//! here when it is sent, and checked here before any other part sees it (D-106).
+//! NATS as the bus between hubs: subjects, requests, and JetStream for the frame stream. Nothing else in the hub knows NATS.
 
-use super::message_auth::{MessageAuth, MessageKind, MessageTag};
+use super::hub_link::LinkMessage;
 use super::nats_access::{NatsAccess, NatsIdentity};
+use crate::bus::{FrameStreamName, FrameStreamState, RequestError};
 use crate::settings::BusFiles;
 use async_nats::jetstream::{self, consumer::DeliverPolicy, consumer::pull, stream};
 use async_nats::{
@@ -12,10 +12,8 @@ use async_nats::{
 use bytes::Bytes;
 use chorus_wire::{limits, secret::Secret};
 use futures_util::StreamExt;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 /// How often the server is pinged; after three pings without an answer the connection is made anew.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
@@ -30,87 +28,23 @@ const INBOUND_CAPACITY: usize = 65_536;
 /// Replicas of the frame stream in a NATS cluster, so that one server may be lost.
 const STREAM_REPLICAS: usize = 3;
 
+/// A subject: the text of the received message, which is not copied.
+pub(super) type BusSubject = async_nats::Subject;
+
+/// A subscription to one subject.
+pub(super) type NatsMessages = async_nats::Subscriber;
+
 /// A connection that reconnects by itself.
-pub(super) struct NatsConnection {
+pub(crate) struct NatsLink {
     client: Client,
     jetstream_context: jetstream::Context,
-    subject_prefix: String,
-    message_auth: Arc<MessageAuth>,
     /// How many times it has been made.
     connect_count: watch::Receiver<u64>,
 }
 
-/// A message to this hub, from a hub of this cluster.
-pub(super) struct InboundMessage {
-    pub payload: Bytes,
-    tag: MessageTag,
-    /// Where the answer goes, if one is expected.
-    reply_subject: Option<async_nats::Subject>,
-}
-
-/// Why a request has no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestError {
-    /// No hub subscribes to the subject.
-    NoResponders,
-    /// No answer in time, or NATS is not connected.
-    Timeout,
-}
-
-/// A subscription to one subject.
-pub(super) struct NatsSubscription {
-    subscriber: async_nats::Subscriber,
-    kind: MessageKind,
-    message_auth: Arc<MessageAuth>,
-}
-
-impl NatsSubscription {
-    /// The next message of a hub of this cluster; `None` when the connection is closed for good.
-    pub async fn next_message(&mut self) -> Option<InboundMessage> {
-        loop {
-            let message = self.subscriber.next().await?;
-            let authentic = self
-                .message_auth
-                .verify(self.kind, &message.subject, &message.payload);
-            if let Some(authentic) = authentic {
-                return Some(InboundMessage {
-                    payload: authentic.body,
-                    tag: authentic.tag,
-                    reply_subject: message.reply,
-                });
-            }
-        }
-    }
-}
-
-/// A subscription to messages that anyone on the bus may have sent.
-pub(super) struct UnsignedSubscription(async_nats::Subscriber);
-
-/// A message that anyone on the bus may have sent.
-pub(super) struct UnsignedMessage {
-    pub payload: Bytes,
-    reply_subject: Option<async_nats::Subject>,
-}
-
-impl UnsignedSubscription {
-    /// `None` when the connection is closed for good.
-    pub async fn next_message(&mut self) -> Option<UnsignedMessage> {
-        let message = self.0.next().await?;
-        Some(UnsignedMessage {
-            payload: message.payload,
-            reply_subject: message.reply,
-        })
-    }
-}
-
-impl NatsConnection {
+impl NatsLink {
     /// `url` may name several servers, separated by commas.
-    pub async fn connect(
-        url: &Secret,
-        files: &BusFiles,
-        subject_prefix: String,
-        message_auth: MessageAuth,
-    ) -> Result<Self, String> {
+    pub(super) async fn connect(url: &Secret, files: &BusFiles) -> Result<Self, String> {
         let access = NatsAccess::load(url, files)?;
         let servers: Result<Vec<async_nats::ServerAddr>, _> =
             access.servers.iter().map(|server| server.parse()).collect();
@@ -147,139 +81,20 @@ impl NatsConnection {
         Ok(Self {
             client,
             jetstream_context,
-            subject_prefix,
-            message_auth: Arc::new(message_auth),
             connect_count,
         })
     }
 
-    pub fn is_connected(&self) -> bool {
-        matches!(self.client.connection_state(), State::Connected)
-    }
-
-    /// Changes with every connect.
-    pub fn watch_connects(&self) -> watch::Receiver<u64> {
-        self.connect_count.clone()
-    }
-
-    fn full_subject(&self, to: &str) -> String {
-        format!("{}.{to}", self.subject_prefix)
-    }
-
-    /// Publishes without an answer. Dropped when NATS is not connected.
-    pub async fn publish(&self, kind: MessageKind, subject: &str, payload: &[u8]) {
-        if self.is_connected() {
-            let subject = self.full_subject(subject);
-            let (message, _) = self.message_auth.sign(kind, &subject, payload);
-            self.publish_within(subject.into(), message).await;
-        }
-    }
-
-    async fn publish_within(&self, subject: async_nats::Subject, message: Bytes) {
-        let publishing = self.client.publish(subject, message);
-        let _ = tokio::time::timeout(crate::limits::PEER_REQUEST_TIMEOUT, publishing).await;
-    }
-
-    pub async fn request(
+    pub(super) async fn open_frame_stream(
         &self,
-        subject: &str,
-        payload: &[u8],
-        timeout: Duration,
-    ) -> Result<Bytes, RequestError> {
-        if !self.is_connected() {
-            return Err(RequestError::Timeout);
-        }
-        let subject = self.full_subject(subject);
-        let (message, tag) = self
-            .message_auth
-            .sign(MessageKind::Request, &subject, payload);
-        let request = async_nats::Request::new().payload(message).timeout(None);
-        let sending = self.client.send_request(subject, request);
-        match tokio::time::timeout(timeout, sending).await {
-            // An answer that the peer did not give tells as little as none.
-            Ok(Ok(answer)) => self
-                .message_auth
-                .verify_reply(&answer.subject, &tag, &answer.payload)
-                .ok_or(RequestError::Timeout),
-            Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
-                Err(RequestError::NoResponders)
-            }
-            Ok(Err(_)) | Err(_) => Err(RequestError::Timeout),
-        }
-    }
-
-    pub async fn send_reply(&self, message: &InboundMessage, payload: &[u8]) {
-        if let Some(subject) = &message.reply_subject {
-            let reply = self.message_auth.sign_reply(subject, &message.tag, payload);
-            self.publish_within(subject.clone(), reply).await;
-        }
-    }
-
-    /// Subscribes to a subject. When it returns, the server knows of the subscription.
-    pub async fn subscribe(
-        &self,
-        kind: MessageKind,
-        name: &str,
-    ) -> Result<NatsSubscription, String> {
-        Ok(NatsSubscription {
-            subscriber: self.subscribe_to(self.full_subject(name)).await?,
-            kind,
-            message_auth: self.message_auth.clone(),
-        })
-    }
-
-    /// Subscribes to messages that are not authenticated.
-    pub async fn subscribe_unsigned(&self, name: &str) -> Result<UnsignedSubscription, String> {
-        let subscriber = self.subscribe_to(self.full_subject(name)).await?;
-        Ok(UnsignedSubscription(subscriber))
-    }
-
-    async fn subscribe_to(&self, subject: String) -> Result<async_nats::Subscriber, String> {
-        let subscriber = self
-            .client
-            .subscribe(subject)
-            .await
-            .map_err(|e| e.to_string())?;
-        self.client.flush().await.map_err(|e| e.to_string())?;
-        Ok(subscriber)
-    }
-
-    /// Asks all subscribers of a subject at once, without authentication. Returns where their answers arrive.
-    pub async fn ask_unsigned(&self, subject: &str) -> Result<UnsignedSubscription, String> {
-        let inbox = self.client.new_inbox();
-        let answers = self.subscribe_to(inbox.clone()).await?;
-        self.client
-            .publish_with_reply(self.full_subject(subject), inbox, Bytes::new())
-            .await
-            .map_err(|e| e.to_string())?;
-        Ok(UnsignedSubscription(answers))
-    }
-
-    pub async fn send_unsigned_reply(&self, message: &UnsignedMessage, payload: Bytes) {
-        if let Some(subject) = &message.reply_subject {
-            self.publish_within(subject.clone(), payload).await;
-        }
-    }
-
-    /// Writes out pending messages, before the process ends.
-    pub async fn flush(&self) {
-        if self.is_connected() {
-            let _ = tokio::time::timeout(crate::limits::PEER_REQUEST_TIMEOUT, self.client.flush())
-                .await;
-        }
-    }
-
-    fn stream_name(&self) -> String {
-        format!("{}-frames", self.subject_prefix.replace('.', "-"))
-    }
-
-    /// Opens the frame stream, and creates it with `epoch` if there is none.
-    pub async fn open_frame_stream(&self, epoch: u64) -> Result<SharedFrameStream, String> {
+        name: FrameStreamName,
+        epoch: u64,
+    ) -> Result<FrameStreamState, String> {
         let config = |num_replicas| stream::Config {
-            name: self.stream_name(),
+            name: name.stream.clone(),
             num_replicas,
             description: Some(format!("{epoch:x}")),
-            subjects: vec![self.full_subject("frames")],
+            subjects: vec![name.subject.clone()],
             storage: stream::StorageType::Memory,
             max_age: limits::RING_RETENTION,
             max_bytes: crate::limits::FRAME_STREAM_BYTES,
@@ -303,63 +118,140 @@ impl NatsConnection {
             }
         }
         let stream = stream_result.map_err(|e| e.to_string())?;
-        let info = stream.cached_info();
-        let epoch = parse_stream_epoch(info).ok_or("the frames' stream is not ours")?;
-        let first_seq = info.state.first_sequence.max(1);
-        Ok(SharedFrameStream {
-            epoch,
-            floor_seq: first_seq - 1,
-            newest_seq: info.state.last_sequence,
-            stream,
-        })
+        read_stream_state(stream.cached_info())
+            .ok_or_else(|| "the frames' stream is not ours".to_owned())
     }
 
-    /// The epoch and newest sequence of the frame stream; `None` when there is none.
-    pub async fn fetch_stream_state(&self) -> Option<(u64, u64)> {
-        let stream = self
-            .jetstream_context
-            .get_stream(self.stream_name())
-            .await
-            .ok()?;
-        let info = stream.cached_info();
-        Some((parse_stream_epoch(info)?, info.state.last_sequence))
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.client.connection_state(), State::Connected)
     }
 
-    /// The content of a message of the frame stream; `None` when no hub of this cluster has sent it, or it was read before.
-    pub fn open_frame(&self, frame: &SignedFrame) -> Option<Bytes> {
-        let authentic =
-            self.message_auth
-                .verify(MessageKind::Frame, &frame.subject, &frame.message)?;
-        Some(authentic.body)
+    pub(super) fn watch_connects(&self) -> watch::Receiver<u64> {
+        self.connect_count.clone()
     }
 
-    /// Appends to the frame stream. Returns the sequence.
-    pub async fn publish_frame(&self, payload: &[u8]) -> Result<u64, RequestError> {
-        if !self.is_connected() {
-            return Err(RequestError::Timeout);
+    pub(super) async fn publish(
+        &self,
+        subject: BusSubject,
+        reply: Option<BusSubject>,
+        payload: Bytes,
+    ) -> Result<(), String> {
+        let published = match reply {
+            None => self.client.publish(subject, payload).await,
+            Some(reply) => {
+                self.client
+                    .publish_with_reply(subject, reply, payload)
+                    .await
+            }
+        };
+        published.map_err(|e| e.to_string())
+    }
+
+    pub(super) async fn request(
+        &self,
+        subject: String,
+        payload: Bytes,
+    ) -> Result<LinkMessage, RequestError> {
+        let request = async_nats::Request::new().payload(payload).timeout(None);
+        match self.client.send_request(subject, request).await {
+            Ok(answer) => Ok(LinkMessage::from(answer)),
+            Err(error) if error.kind() == RequestErrorKind::NoResponders => {
+                Err(RequestError::NoResponders)
+            }
+            Err(_) => Err(RequestError::Timeout),
         }
-        let subject = self.full_subject("frames");
-        let (message, _) = self
-            .message_auth
-            .sign(MessageKind::Frame, &subject, payload);
+    }
+
+    pub(super) async fn subscribe(&self, subject: String) -> Result<NatsMessages, String> {
+        let subscriber = self
+            .client
+            .subscribe(subject)
+            .await
+            .map_err(|e| e.to_string())?;
+        self.flush().await?;
+        Ok(subscriber)
+    }
+
+    pub(super) fn new_inbox(&self) -> String {
+        self.client.new_inbox()
+    }
+
+    pub(super) async fn flush(&self) -> Result<(), String> {
+        self.client.flush().await.map_err(|e| e.to_string())
+    }
+
+    pub(super) async fn fetch_frame_stream(
+        &self,
+        name: FrameStreamName,
+    ) -> Option<FrameStreamState> {
+        let stream = self.jetstream_context.get_stream(name.stream).await.ok()?;
+        read_stream_state(stream.cached_info())
+    }
+
+    pub(super) async fn append_frame(
+        &self,
+        subject: String,
+        payload: Bytes,
+    ) -> Result<u64, String> {
         let mut jetstream_context = self.jetstream_context.clone();
         jetstream_context.set_timeout(crate::limits::FRAME_PUBLISH_TIMEOUT);
-        let mut publishing = std::pin::pin!(async {
-            let receipt = jetstream_context
-                .publish(subject, message)
-                .await
-                .map_err(drop)?;
-            receipt.await.map_err(drop)
-        });
-        let deadline = Instant::now() + crate::limits::FRAME_PUBLISH_TIMEOUT;
-        loop {
-            match tokio::time::timeout(crate::limits::PEER_REQUEST_TIMEOUT, &mut publishing).await {
-                Ok(Ok(receipt)) => return Ok(receipt.sequence),
-                // A busy server is waited for, a lost connection is not.
-                Err(_) if self.is_connected() && Instant::now() < deadline => {}
-                Ok(Err(())) | Err(_) => return Err(RequestError::Timeout),
-            }
+        let receipt = jetstream_context
+            .publish(subject, payload)
+            .await
+            .map_err(|e| e.to_string())?;
+        let receipt = receipt.await.map_err(|e| e.to_string())?;
+        Ok(receipt.sequence)
+    }
+
+    pub(super) async fn read_frames(
+        &self,
+        name: FrameStreamName,
+        after_seq: u64,
+    ) -> Result<NatsFrames, String> {
+        let config = pull::OrderedConfig {
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: after_seq + 1,
+            },
+            ..pull::OrderedConfig::default()
+        };
+        let stream = self
+            .jetstream_context
+            .get_stream(name.stream)
+            .await
+            .map_err(|e| e.to_string())?;
+        let consumer = stream
+            .create_consumer(config)
+            .await
+            .map_err(|e| e.to_string())?;
+        Ok(NatsFrames(
+            consumer.messages().await.map_err(|e| e.to_string())?,
+        ))
+    }
+}
+
+impl From<async_nats::Message> for LinkMessage {
+    fn from(message: async_nats::Message) -> Self {
+        Self {
+            subject: message.subject,
+            reply: message.reply,
+            payload: message.payload,
         }
+    }
+}
+
+/// Reads the frame stream in order.
+pub(super) struct NatsFrames(pull::Ordered);
+
+impl NatsFrames {
+    pub async fn next_frame(&mut self) -> Result<(u64, LinkMessage), String> {
+        let message = self
+            .0
+            .next()
+            .await
+            .ok_or("the stream ended")?
+            .map_err(|e| e.to_string())?;
+        let seq = message.info().map_err(|e| e.to_string())?.stream_sequence;
+        Ok((seq, LinkMessage::from(message.message)))
     }
 }
 
@@ -400,66 +292,16 @@ fn describe_connect_error(error: &ConnectError) -> String {
     }
 }
 
-fn parse_stream_epoch(info: &stream::Info) -> Option<u64> {
-    info.config
+/// `None` when the stream is not one of ours.
+fn read_stream_state(info: &stream::Info) -> Option<FrameStreamState> {
+    let epoch = info
+        .config
         .description
         .as_deref()
-        .and_then(|text| u64::from_str_radix(text, 16).ok())
-}
-
-/// The frame stream, as it was when it was opened.
-pub(super) struct SharedFrameStream {
-    /// A recreated stream has another epoch.
-    pub epoch: u64,
-    /// Its frames come after this sequence.
-    pub floor_seq: u64,
-    pub newest_seq: u64,
-    stream: stream::Stream,
-}
-
-/// Reads the frame stream in order.
-pub(super) struct FrameConsumer(pull::Ordered);
-
-impl SharedFrameStream {
-    pub async fn consume_after(&self, seq: u64) -> Result<FrameConsumer, String> {
-        let config = pull::OrderedConfig {
-            deliver_policy: DeliverPolicy::ByStartSequence {
-                start_sequence: seq + 1,
-            },
-            ..pull::OrderedConfig::default()
-        };
-        let consumer = self
-            .stream
-            .create_consumer(config)
-            .await
-            .map_err(|e| e.to_string())?;
-        Ok(FrameConsumer(
-            consumer.messages().await.map_err(|e| e.to_string())?,
-        ))
-    }
-}
-
-/// A message of the frame stream that is not checked yet. It is checked where it is applied, because one that is read and not
-/// applied is read again, and must not be refused as a replay.
-#[derive(Clone)]
-pub(super) struct SignedFrame {
-    subject: async_nats::Subject,
-    message: Bytes,
-}
-
-impl FrameConsumer {
-    pub async fn next_frame(&mut self) -> Result<(u64, SignedFrame), String> {
-        let message = self
-            .0
-            .next()
-            .await
-            .ok_or("the stream ended")?
-            .map_err(|e| e.to_string())?;
-        let seq = message.info().map_err(|e| e.to_string())?.stream_sequence;
-        let frame = SignedFrame {
-            subject: message.message.subject,
-            message: message.message.payload,
-        };
-        Ok((seq, frame))
-    }
+        .and_then(|text| u64::from_str_radix(text, 16).ok())?;
+    Some(FrameStreamState {
+        epoch,
+        floor_seq: info.state.first_sequence.max(1) - 1,
+        newest_seq: info.state.last_sequence,
+    })
 }

@@ -1,15 +1,14 @@
 //! Announcements to all peers and requests to one of them.
 
+use super::bus_connection::{BusConnection, InboundMessage, UnsignedMessage, UnsignedSubscription};
 use super::lock_mutex;
 use super::membership::PeerTable;
 use super::message_auth::MessageKind;
-use super::nats::{
-    InboundMessage, NatsConnection, RequestError, UnsignedMessage, UnsignedSubscription,
-};
 use super::protocol::{
     FrameQuery, HubId, PeerAnnouncement, PeerRequest, SharedSettings, decode_message,
     encode_message,
 };
+use crate::bus::RequestError;
 use crate::limits;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -32,7 +31,7 @@ pub(super) struct PeerClient {
     pub hub_id: HubId,
     pub peers: PeerTable,
     /// Set once, when the cluster is joined.
-    nats: OnceLock<Arc<NatsConnection>>,
+    nats: OnceLock<Arc<BusConnection>>,
     /// The number of the current connection, and when it was first seen.
     last_connect: Mutex<(u64, Instant)>,
 }
@@ -40,18 +39,18 @@ pub(super) struct PeerClient {
 impl PeerClient {
     pub fn new() -> Self {
         Self {
-            hub_id: rand::random(),
+            hub_id: crate::random::random_value(),
             peers: PeerTable::default(),
             nats: OnceLock::new(),
             last_connect: Mutex::new((0, Instant::now())),
         }
     }
 
-    pub fn set_connection(&self, nats: Arc<NatsConnection>) {
+    pub fn set_connection(&self, nats: Arc<BusConnection>) {
         let _ = self.nats.set(nats);
     }
 
-    pub fn nats(&self) -> Option<&Arc<NatsConnection>> {
+    pub fn nats(&self) -> Option<&Arc<BusConnection>> {
         self.nats.get()
     }
 

@@ -1,16 +1,19 @@
 //! Receives the announcements and requests of peers and hands each to the part that it concerns.
 
 use super::budget_sync::BudgetSync;
+use super::bus_connection::{
+    BusSubscription, InboundMessage, UnsignedMessage, UnsignedSubscription,
+};
 use super::frame_stream::RegisteredFrames;
 use super::log_follower::LogFollower;
 use super::membership::Membership;
-use super::nats::{InboundMessage, NatsSubscription, UnsignedSubscription};
 use super::peer_client::PeerClient;
 use super::protocol::{
     FrameQuery, PeerAnnouncement, PeerRequest, SharedSettings, decode_message, encode_message,
 };
 use crate::limits;
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -23,6 +26,15 @@ pub(super) struct PeerServer {
     settings: SharedSettings,
     /// Requests whose answer waits for something (invariant 6).
     answer_permits: Arc<Semaphore>,
+}
+
+/// What arrives from the bus.
+enum InboundItem {
+    Announcement(InboundMessage),
+    Request(InboundMessage),
+    Question(UnsignedMessage),
+    /// The connection is closed for good.
+    Closed,
 }
 
 impl PeerServer {
@@ -48,29 +60,31 @@ impl PeerServer {
     /// Receives messages until the connection is closed for good.
     pub async fn run(
         self: Arc<Self>,
-        mut broadcasts: NatsSubscription,
-        mut own_requests: NatsSubscription,
-        mut settings_questions: UnsignedSubscription,
+        broadcasts: BusSubscription,
+        own_requests: BusSubscription,
+        settings_questions: UnsignedSubscription,
     ) {
-        loop {
-            let (message, is_request) = tokio::select! {
-                message = broadcasts.next_message() => (message, false),
-                message = own_requests.next_message() => (message, true),
-                question = settings_questions.next_message() => match question {
-                    Some(question) => {
-                        self.client.send_settings(&question, &self.settings).await;
-                        continue;
+        let closed = || stream::iter([InboundItem::Closed]);
+        let broadcasts = broadcasts.into_messages().map(InboundItem::Announcement);
+        let own_requests = own_requests.into_messages().map(InboundItem::Request);
+        let questions = settings_questions
+            .into_messages()
+            .map(InboundItem::Question);
+        // They take turns, so that none waits for the others; by chance, a simulation would not repeat (D-110).
+        let messages = stream::select(broadcasts.chain(closed()), own_requests.chain(closed()));
+        let mut items = std::pin::pin!(stream::select(messages, questions.chain(closed())));
+        while let Some(item) = items.next().await {
+            match item {
+                InboundItem::Announcement(message) => {
+                    if let Some(announcement) = decode_message(&message.payload) {
+                        self.handle_announcement(announcement);
                     }
-                    None => return,
-                },
-            };
-            let Some(message) = message else {
-                return;
-            };
-            if is_request {
-                self.handle_request(message).await;
-            } else if let Some(announcement) = decode_message(&message.payload) {
-                self.handle_announcement(announcement);
+                }
+                InboundItem::Request(message) => self.handle_request(message).await,
+                InboundItem::Question(question) => {
+                    self.client.send_settings(&question, &self.settings).await;
+                }
+                InboundItem::Closed => return,
             }
         }
     }

@@ -66,6 +66,10 @@ impl Delivery {
                 public_url: options.public_url.parse().ok(),
                 ..OwnHost::default()
             },
+            simulated: options
+                .simulated
+                .as_ref()
+                .map(|machine| machine.network.clone()),
             ..OutgoingPolicy::default()
         });
         Self(Arc::new(DeliveryInner {

@@ -150,7 +150,10 @@ impl Delivery {
 
 /// When to try again; `None` when the row has been tried for long enough.
 pub(crate) fn next_attempt_at(leased_row: &OutboxRow, now: UnixMicros) -> Option<UnixMicros> {
-    let due_at = now.saturating_add(backoff(leased_row.attempts, rand::random::<f64>()));
+    let due_at = now.saturating_add(backoff(
+        leased_row.attempts,
+        crate::random::random_value::<f64>(),
+    ));
     (due_at
         < leased_row
             .created_at

@@ -108,7 +108,7 @@ pub(crate) async fn write_setting(
 pub(super) async fn load_trace_salt(tx: &DbConnection<'_>) -> Result<u32, DbError> {
     const SQL: &str =
         "insert into settings (name, value) values ('salt', $1) on conflict (name) do nothing";
-    let new_salt = i64::from(rand::random::<u32>() & super::log::SALT_MASK);
+    let new_salt = i64::from(crate::random::random_value::<u32>() & super::log::SALT_MASK);
     tx.execute(SQL, &[SqlParam::Int(new_salt)]).await?;
     Ok(read_setting(tx, "salt").await?.unwrap_or(new_salt) as u32)
 }

@@ -26,6 +26,7 @@ mod entry_publisher;
 mod file_damage;
 mod file_upkeep;
 pub(crate) mod grants;
+mod group_transaction;
 pub(crate) mod idempotency;
 mod ids;
 pub(crate) mod invites;
@@ -74,6 +75,7 @@ mod write_txn;
 mod write_until_done;
 mod writer;
 mod writer_connection;
+mod writer_thread;
 
 pub(crate) use activity::record_activity;
 pub use agent::{Agent, ContactLimits};
@@ -96,6 +98,7 @@ pub(crate) use stopped_database::{advance_after_restore, forget_seal_key};
 pub(crate) use write_txn::{HubSettings, WriteTxn};
 
 use crate::memory_bounds::PageCaches;
+use crate::simulation::SimulatedDatabase;
 use crate::start_error::StartError;
 use crate::{Clock, Result};
 use chorus_wire::{Error, secret::Secret, time::UnixMicros};
@@ -112,6 +115,18 @@ pub(crate) const DATABASE_FILE: &str = "chorus.db";
 pub(crate) enum DatabaseUrl {
     Sqlite(SqliteFile),
     Postgres(Secret),
+    /// The database of a simulation (D-110).
+    Simulated(Arc<dyn SimulatedDatabase>),
+}
+
+impl DatabaseUrl {
+    /// The database file of a hub that has no database server.
+    pub fn in_data_dir(data_dir: &Path, page_caches: PageCaches) -> Self {
+        Self::Sqlite(SqliteFile {
+            path: data_dir.join(DATABASE_FILE),
+            page_caches,
+        })
+    }
 }
 
 /// A database file, and how many of its pages connections keep in memory.
@@ -138,20 +153,12 @@ impl Store {
     /// Takes the lock, migrates, and starts the writer. The writer calls `publisher` for every entry after its commit, in order.
     pub async fn open(
         data_dir: &Path,
-        database: Option<&Secret>,
+        database_url: DatabaseUrl,
         accept_damage: bool,
-        page_caches: PageCaches,
         clock: Clock,
         publisher: Arc<dyn EntryPublisher>,
     ) -> std::result::Result<Self, StartError> {
         let lock = data_dir_lock::DataDirLock::acquire(data_dir)?;
-        let database_url = match database {
-            None => DatabaseUrl::Sqlite(SqliteFile {
-                path: data_dir.join(DATABASE_FILE),
-                page_caches,
-            }),
-            Some(url) => DatabaseUrl::Postgres(url.clone()),
-        };
         let start_error = |problem: &str| {
             let problem = problem.to_owned();
             move |e: DbError| StartError::Store {
@@ -163,7 +170,7 @@ impl Store {
             DatabaseUrl::Sqlite(file) => {
                 check_files(file.path.clone(), accept_damage, clock.now()).await?
             }
-            DatabaseUrl::Postgres(_) => false,
+            DatabaseUrl::Postgres(_) | DatabaseUrl::Simulated(_) => false,
         };
         let (writer, trace_salt) =
             writer::start_writer(database_url.clone(), lost_entries, clock, publisher.clone())

@@ -1,8 +1,10 @@
 //! The read pool: read-only connections, each used by one reader at a time on a blocking thread.
 
 use super::sql_value::ConnectionFault;
+use super::writer_connection::SIMULATED_CACHE_BYTES;
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
 use crate::Result;
+use crate::simulation::SimulatedDatabase;
 use chorus_wire::Error;
 use futures_util::FutureExt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +37,7 @@ impl ReadPool {
                 SQLITE_READERS,
             ),
             DatabaseUrl::Postgres(_) => (Vec::new(), POSTGRES_READERS),
+            DatabaseUrl::Simulated(_) => (Vec::new(), SQLITE_READERS),
         };
         Ok(Self {
             database_url,
@@ -48,6 +51,9 @@ impl ReadPool {
         T: Send + 'static,
         F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
     {
+        if let DatabaseUrl::Simulated(database) = &self.database_url {
+            return self.read_simulated(&**database, work).await;
+        }
         // While the database does not answer, reads queue up here. A read that waits longer than a read may take fails.
         let permit = tokio::time::timeout(
             postgres::RESPONSE_TIMEOUT,
@@ -70,6 +76,9 @@ impl ReadPool {
                     sqlite::open_reader(&file.path, file.page_caches.reader)?,
                     work,
                 ),
+                (DatabaseUrl::Simulated(database), _) => {
+                    run_on_sqlite(open_simulated(&*database)?, work)
+                }
                 (DatabaseUrl::Postgres(url), pooled) => {
                     tokio::runtime::Handle::current().block_on(async {
                         let client = match pooled {
@@ -101,6 +110,33 @@ impl ReadPool {
         });
         task.await.map_err(Error::internal)?
     }
+
+    /// Reads without another thread, so that a simulation repeats (D-110). Other tasks run before the read, as they do when it
+    /// waits for a thread.
+    async fn read_simulated<T, F>(&self, database: &dyn SimulatedDatabase, work: F) -> Result<T>
+    where
+        F: AsyncFnOnce(&DbConnection<'_>) -> Result<T>,
+    {
+        tokio::task::yield_now().await;
+        if let Some(cause) = database.outage() {
+            return Err(Error::unavailable(cause));
+        }
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let pooled = idle().pop();
+        let connection = match pooled {
+            Some(PooledConnection::Sqlite(connection)) => connection,
+            Some(PooledConnection::Postgres(_)) | None => open_simulated(database)?,
+        };
+        let (answer, returned) = run_on_sqlite(connection, work);
+        idle().extend(returned);
+        answer
+    }
+}
+
+fn open_simulated(
+    database: &dyn SimulatedDatabase,
+) -> std::result::Result<rusqlite::Connection, DbError> {
+    sqlite::open_reader(database.file(), SIMULATED_CACHE_BYTES)
 }
 
 /// SQLite never waits, so `work` completes at its first poll. It runs in one transaction and sees one snapshot: without it, each

@@ -2,7 +2,9 @@
 
 use super::log::{self, DeliveryState, LogHead};
 use super::log_start;
-use super::{EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId};
+use super::{
+    DatabaseUrl, EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId,
+};
 use crate::{Clock, PageCaches};
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
 use proptest::prelude::*;
@@ -48,9 +50,8 @@ async fn open_store(
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(
         dir.path(),
-        None,
+        DatabaseUrl::in_data_dir(dir.path(), PageCaches::MAX),
         false,
-        PageCaches::MAX,
         clock.clone(),
         publisher.clone(),
     )
@@ -235,9 +236,8 @@ async fn the_database_and_its_backup_are_readable_by_their_owner_only() {
     let backup_dir = parent.path().join("copy");
     let store = Store::open(
         &data_dir,
-        None,
+        DatabaseUrl::in_data_dir(&data_dir, PageCaches::MAX),
         false,
-        PageCaches::MAX,
         stopped_clock(),
         publisher,
     )

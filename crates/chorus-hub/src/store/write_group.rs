@@ -64,7 +64,7 @@ impl GroupError {
 pub(super) fn retry_backoff(attempt: u32) -> Duration {
     limits::WRITE_GROUP_RETRY_PAUSE
         .saturating_mul(1 << attempt.min(8))
-        .mul_f64(0.5 + rand::random::<f64>())
+        .mul_f64(0.5 + crate::random::random_value::<f64>())
 }
 
 impl WriteGroup {

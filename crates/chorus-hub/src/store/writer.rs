@@ -2,6 +2,7 @@
 
 use super::entry_publisher::EntryPublisher;
 use super::file_upkeep::FileUpkeep;
+use super::group_transaction::{begin_group, send_commit};
 use super::log::{self, LogEntry, LogHead, NewLogEntry};
 use super::log_throttle::LogThrottle;
 use super::sync_clock::sync_clock;
@@ -9,7 +10,8 @@ use super::write_group::{self, CommitFailure, GroupError, WriteGroup};
 use super::write_request::{WriteRequest, WriteTask};
 use super::write_txn::{HubSettings, WriteTxn};
 use super::writer_connection::WriterConnection;
-use super::{DatabaseUrl, DbConnection, DbError, LogSeq, migrations, postgres, sql_dialect};
+use super::writer_thread::spawn_writer_thread;
+use super::{DatabaseUrl, DbError, LogSeq, migrations, postgres};
 use crate::limits;
 use crate::{Clock, Result};
 use chorus_wire::Error;
@@ -94,50 +96,45 @@ pub(super) async fn start_writer(
     let indexed_seq = handle_indexed_seq.clone();
     let handle_settings = Arc::<OnceLock<HubSettings>>::default();
     let settings = handle_settings.clone();
-    let thread = std::thread::Builder::new().name("chorus-writer".into());
-    let spawned = thread.spawn(move || {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        if matches!(database_url, DatabaseUrl::Postgres(_)) {
-            runtime.enable_all();
-        }
-        let runtime = match runtime.build() {
-            Ok(runtime) => runtime,
-            Err(error) => return drop(opened.send(Err(DbError::Unavailable(error.to_string())))),
-        };
-        runtime.block_on(async move {
-            let exclusive = publisher.cluster_peers().is_none();
-            match open_database(&database_url, lost_entries, &clock, exclusive).await {
-                Ok((connection, head, salt)) => {
-                    indexed_seq.store(head.indexed_seq.0, Ordering::Release);
-                    let file_upkeep = match &database_url {
-                        DatabaseUrl::Sqlite(file) => {
-                            Some(FileUpkeep::start(file, clock.monotonic_now()))
-                        }
-                        DatabaseUrl::Postgres(_) => None,
-                    };
-                    let _ = opened.send(Ok(salt));
-                    let writer = StoreWriter {
-                        connection,
-                        head,
-                        published_seq: head.seq,
-                        last_log_read: clock.monotonic_now(),
-                        commit_sent: false,
-                        indexed_seq,
-                        settings,
-                        clock,
-                        publisher,
-                        file_upkeep,
-                        failure_log: LogThrottle::default(),
-                        pending_replies: tokio::task::JoinSet::new(),
-                    };
-                    writer.run_writer(queue).await;
-                }
-                Err(error) => drop(opened.send(Err(error))),
+    let needs_reactor = matches!(database_url, DatabaseUrl::Postgres(_));
+    let is_simulated = matches!(database_url, DatabaseUrl::Simulated(_));
+    let open_and_run = move || async move {
+        let exclusive = publisher.cluster_peers().is_none();
+        match open_database(&database_url, lost_entries, &clock, exclusive).await {
+            Ok((connection, head, salt)) => {
+                indexed_seq.store(head.indexed_seq.0, Ordering::Release);
+                let file_upkeep = match &database_url {
+                    DatabaseUrl::Sqlite(file) => {
+                        Some(FileUpkeep::start(file, clock.monotonic_now()))
+                    }
+                    DatabaseUrl::Postgres(_) | DatabaseUrl::Simulated(_) => None,
+                };
+                let _ = opened.send(Ok(salt));
+                let writer = StoreWriter {
+                    connection,
+                    head,
+                    published_seq: head.seq,
+                    last_log_read: clock.monotonic_now(),
+                    commit_sent: false,
+                    indexed_seq,
+                    settings,
+                    clock,
+                    publisher,
+                    file_upkeep,
+                    failure_log: LogThrottle::default(),
+                    pending_replies: tokio::task::JoinSet::new(),
+                };
+                writer.run_writer(queue).await;
             }
-        });
+            Err(error) => drop(opened.send(Err(error))),
+        }
         let _ = stop.send(());
-    });
-    spawned.map_err(|e| DbError::Unavailable(e.to_string()))?;
+    };
+    if is_simulated {
+        tokio::task::spawn_local(open_and_run());
+    } else {
+        spawn_writer_thread(needs_reactor, open_and_run)?;
+    }
     let salt = ready.await.unwrap_or_else(|_| {
         Err(DbError::Unavailable(
             "the writer thread ended at once".into(),
@@ -161,6 +158,10 @@ async fn open_database(
     exclusive: bool,
 ) -> std::result::Result<(WriterConnection, LogHead, u32), DbError> {
     let mut connection = WriterConnection::open(database_url, exclusive).await?;
+    let _turn = match connection.simulated() {
+        Some(database) => Some(database.group_lock().lock_owned().await),
+        None => None,
+    };
     let tx = connection.ensure_connected().await?;
     sync_clock(clock, &tx).await?;
     migrations::run_migrations(&tx, clock.now().0).await?;
@@ -213,7 +214,9 @@ impl StoreWriter {
                     Ok(()) => self.commit_with_retry(&mut group).await,
                     Err(cause) => Err(GroupError::rejected_with(cause)),
                 },
-                WriterConnection::Postgres { .. } => self.commit_with_timeout(&mut group).await,
+                WriterConnection::Postgres { .. } | WriterConnection::Simulated { .. } => {
+                    self.commit_with_timeout(&mut group).await
+                }
             };
             match committed {
                 Ok(committed) => {
@@ -419,6 +422,11 @@ impl StoreWriter {
     ) -> std::result::Result<CommittedGroup, GroupError> {
         self.commit_sent = false;
         let has_peers = self.publisher.cluster_peers().is_some();
+        let simulated = self.connection.simulated();
+        let _turn = match &simulated {
+            Some(database) => Some(database.group_lock().lock_owned().await),
+            None => None,
+        };
         let tx = self
             .connection
             .ensure_connected()
@@ -426,7 +434,7 @@ impl StoreWriter {
             .map_err(GroupError::rejected_with)?;
         // A fault of an earlier read of the log does not count for this group.
         let _ = tx.take_fault();
-        let head = match begin_group(&tx, self.head).await {
+        let head = match begin_group(&tx, self.head, simulated.as_deref()).await {
             Ok(head) => head,
             Err(error) => {
                 let failed = GroupError::classify_failure(&tx, false, error);
@@ -445,15 +453,14 @@ impl StoreWriter {
         let result = match group.run_requests(&mut txn, is_last_attempt).await {
             Ok(()) => {
                 self.commit_sent = true;
-                super::commit_meters::commit_group(&txn.tx, &txn.counter_deltas).await
+                send_commit(&txn.tx, &txn.counter_deltas, simulated.as_deref()).await
             }
-            Err(error) => Err(error),
+            Err(error) => Err(GroupError::classify_failure(&txn.tx, false, error)),
         };
         let WriteTxn {
             tx, head, entries, ..
         } = txn;
-        if let Err(error) = result {
-            let failed = GroupError::classify_failure(&tx, self.commit_sent, error);
+        if let Err(failed) = result {
             // The error of the group is the one to report; a lost connection has rolled back by itself.
             let _ = tx.control_transaction("rollback").await;
             return Err(failed);
@@ -478,22 +485,5 @@ impl StoreWriter {
             peer_entries: peer_entries.unwrap_or_default(),
             entries,
         })
-    }
-}
-
-/// Begins a group and returns the head of the log. On PostgreSQL it is read again, because peers write too and a failed commit may
-/// have taken effect. On SQLite only this writer writes, so the known head is current.
-async fn begin_group(
-    tx: &DbConnection<'_>,
-    known_head: LogHead,
-) -> std::result::Result<LogHead, DbError> {
-    tx.control_transaction(sql_dialect::begin_group_sql(tx))
-        .await?;
-    match tx {
-        DbConnection::Sqlite(_) => Ok(known_head),
-        DbConnection::Postgres(_) => Ok(LogHead {
-            indexed_at: known_head.indexed_at,
-            ..log::read_head(tx).await?
-        }),
     }
 }

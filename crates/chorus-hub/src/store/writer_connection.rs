@@ -1,6 +1,11 @@
 //! The writer's connection to SQLite or PostgreSQL; a lost PostgreSQL connection is opened again.
 
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
+use crate::simulation::SimulatedDatabase;
+use std::sync::Arc;
+
+/// The page cache of a simulated database, which is in memory anyway.
+pub(super) const SIMULATED_CACHE_BYTES: u64 = 1 << 20;
 
 /// The connection that the writer thread owns.
 pub(super) enum WriterConnection {
@@ -9,6 +14,10 @@ pub(super) enum WriterConnection {
         url: chorus_wire::secret::Secret,
         exclusive: bool,
         client: Option<postgres::PostgresClient>,
+    },
+    Simulated {
+        database: Arc<dyn SimulatedDatabase>,
+        connection: rusqlite::Connection,
     },
 }
 
@@ -26,6 +35,10 @@ impl WriterConnection {
                 exclusive,
                 client: Some(connect_and_lock(url, exclusive).await?),
             },
+            DatabaseUrl::Simulated(database) => WriterConnection::Simulated {
+                database: database.clone(),
+                connection: sqlite::open_writer(database.file(), SIMULATED_CACHE_BYTES)?,
+            },
         })
     }
 
@@ -34,6 +47,27 @@ impl WriterConnection {
         match self {
             WriterConnection::Sqlite(_) => {}
             WriterConnection::Postgres { client, .. } => *client = None,
+            WriterConnection::Simulated {
+                database,
+                connection,
+            } => {
+                if !connection.is_autocommit() {
+                    let end = if database.late_commit_applies() {
+                        "commit"
+                    } else {
+                        "rollback"
+                    };
+                    let _ = sqlite::execute(connection, end, &[]);
+                }
+            }
+        }
+    }
+
+    /// The database of a simulation (D-110).
+    pub fn simulated(&self) -> Option<Arc<dyn SimulatedDatabase>> {
+        match self {
+            WriterConnection::Sqlite(_) | WriterConnection::Postgres { .. } => None,
+            WriterConnection::Simulated { database, .. } => Some(database.clone()),
         }
     }
 
@@ -41,6 +75,13 @@ impl WriterConnection {
     pub async fn ensure_connected(&mut self) -> std::result::Result<DbConnection<'_>, DbError> {
         match self {
             WriterConnection::Sqlite(connection) => Ok(DbConnection::Sqlite(connection)),
+            WriterConnection::Simulated {
+                database,
+                connection,
+            } => match database.outage() {
+                None => Ok(DbConnection::Sqlite(connection)),
+                Some(cause) => Err(DbError::Unavailable(cause)),
+            },
             WriterConnection::Postgres {
                 url,
                 exclusive,

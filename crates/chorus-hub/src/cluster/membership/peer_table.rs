@@ -88,8 +88,9 @@ struct BufferedDeltas {
 
 #[derive(Default)]
 struct PeerTableState {
-    peers: HashMap<HubId, PeerHub>,
-    syncing: HashMap<HubId, BufferedDeltas>,
+    /// In an order that repeats in a simulation (D-110).
+    peers: BTreeMap<HubId, PeerHub>,
+    syncing: BTreeMap<HubId, BufferedDeltas>,
 }
 
 #[derive(Default)]

@@ -9,12 +9,14 @@ mod dns_resolver;
 mod http_client;
 pub mod name_resolver;
 mod request_slots;
+mod transport;
 pub mod webhook_signature;
 
 pub use answer::{PostError, WebhookAnswer};
 pub use answer_events::{AnswerEvents, StreamedAnswer};
 pub use dns_resolver::DnsResolver;
 
+use crate::simulation::SimulatedNetwork;
 use address_guard::{AddressGuard, HostVerdict, OwnHost};
 use bytes::Bytes;
 use capacity_shares::DeliveryOwner;
@@ -22,9 +24,10 @@ use chorus_wire::{Error, ErrorCode, Result, limits};
 use name_resolver::{GuardedResolver, NameResolver};
 use request_slots::{RequestSlot, RequestSlots, SlotLimits, SlotRequest};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url};
+use reqwest::{Response, Url};
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
+use transport::OutgoingTransport;
 
 /// Max time for reading a body that is not used, so that the connection can be reused.
 const UNREAD_BODY_WAIT: Duration = Duration::from_millis(250);
@@ -53,6 +56,8 @@ pub struct OutgoingPolicy {
     pub stream_deadline: Duration,
     pub max_stream_bytes: usize,
     pub resolver: Arc<dyn NameResolver>,
+    /// The network of a simulation (D-110).
+    pub simulated: Option<Arc<dyn SimulatedNetwork>>,
 }
 
 impl Default for OutgoingPolicy {
@@ -70,6 +75,7 @@ impl Default for OutgoingPolicy {
             stream_deadline: limits::WEBHOOK_STREAM_DEADLINE,
             max_stream_bytes: limits::WEBHOOK_STREAM_BYTES,
             resolver: Arc::new(DnsResolver::new(Vec::new())),
+            simulated: None,
         }
     }
 }
@@ -79,7 +85,7 @@ impl Default for OutgoingPolicy {
 pub struct OutgoingClient(Arc<OutgoingInner>);
 
 struct OutgoingInner {
-    client: Client,
+    transport: OutgoingTransport,
     guarded_resolver: GuardedResolver,
     post_slots: RequestSlots,
     stream_slots: RequestSlots,
@@ -105,7 +111,11 @@ impl OutgoingClient {
             max_waiting: policy.max_waiting,
         };
         Self(Arc::new(OutgoingInner {
-            client: http_client::build_client(guarded_resolver.clone(), policy.deadline),
+            transport: OutgoingTransport::new(
+                policy.simulated.clone(),
+                guarded_resolver.clone(),
+                policy.deadline,
+            ),
             guarded_resolver,
             post_slots: RequestSlots::new(slot_limits),
             stream_slots: RequestSlots::new(slot_limits),
@@ -278,15 +288,7 @@ impl OutgoingClient {
         if let HostVerdict::Name(name) = &host {
             resolver.renew_pin(name, &pin);
         }
-        let response = self
-            .0
-            .client
-            .post(url)
-            .headers(headers)
-            .body(body)
-            .send()
-            .await
-            .map_err(|e| PostError::from_client_error(&e))?;
+        let response = self.0.transport.post(url, headers, body).await?;
         answer::check_headers(&response)?;
         Ok((slot, response))
     }

@@ -3,7 +3,8 @@
 use super::{JobRef, hold_credits, pay_from_hold, release_hold};
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, PostingRow};
 use crate::store::{
-    AccountId, EntryPublisher, JobId, LogEntry, OwnerId, Store, SubjectId, market_totals, retention,
+    AccountId, DatabaseUrl, EntryPublisher, JobId, LogEntry, OwnerId, Store, SubjectId,
+    market_totals, retention,
 };
 use crate::{Clock, PageCaches, Result};
 use chorus_wire::credits::Credits;
@@ -347,7 +348,8 @@ proptest! {
         runtime.block_on(async {
             let dir = tempfile::tempdir().unwrap();
             let clock = Clock::manual_at(UnixMicros(1_774_000_000_000_000));
-            let store = Store::open(dir.path(), None, false, PageCaches::MAX, clock.clone(), Arc::new(NoStreams)).await.unwrap();
+            let database = DatabaseUrl::in_data_dir(dir.path(), PageCaches::MAX);
+            let store = Store::open(dir.path(), database, false, clock.clone(), Arc::new(NoStreams)).await.unwrap();
             let mut model = Model::default();
             for step in steps {
                 if let Step::Trim { days } = step {

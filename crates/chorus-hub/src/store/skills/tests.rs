@@ -1,7 +1,7 @@
 //! Skill searches read index ranges only, however many agents offer a skill, and the stored counts stay correct.
 
 use super::*;
-use crate::store::{AgentId, EntryPublisher, LogEntry, Store, SubjectId};
+use crate::store::{AgentId, DatabaseUrl, EntryPublisher, LogEntry, Store, SubjectId};
 use crate::{Clock, PageCaches};
 use std::sync::Arc;
 
@@ -42,9 +42,8 @@ async fn open_store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(
         dir.path(),
-        None,
+        DatabaseUrl::in_data_dir(dir.path(), PageCaches::MAX),
         false,
-        PageCaches::MAX,
         Clock::system(),
         Arc::new(NullPublisher),
     )

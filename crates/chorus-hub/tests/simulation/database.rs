@@ -1,0 +1,124 @@
+//! The database of a history: a SQLite file with the faults of a file, or with those of a server that two hubs share.
+
+use crate::chance::Chance;
+use chorus_hub::Clock;
+use chorus_hub::simulation::{CommitFate, SimulatedDatabase};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What all hubs of a history share of their database.
+pub struct DatabaseServer {
+    pub file: PathBuf,
+    pub is_shared: bool,
+    clock: Clock,
+    lock: Arc<tokio::sync::Mutex<()>>,
+    faults: Mutex<DatabaseFaults>,
+}
+
+struct DatabaseFaults {
+    chance: Chance,
+    /// The probability that a commit meets a fault.
+    rate: f64,
+    /// On the clock's steady time.
+    outage_until: Duration,
+}
+
+impl DatabaseServer {
+    pub fn new(file: PathBuf, is_shared: bool, clock: Clock, chance: Chance, rate: f64) -> Self {
+        Self {
+            file,
+            is_shared,
+            clock,
+            lock: Arc::default(),
+            faults: Mutex::new(DatabaseFaults {
+                chance,
+                rate,
+                outage_until: Duration::ZERO,
+            }),
+        }
+    }
+
+    pub fn begin_outage(&self, duration: Duration) {
+        self.faults.lock().unwrap().outage_until = self.clock.monotonic_now() + duration;
+    }
+
+    /// From here on there are no faults.
+    pub fn heal(&self) {
+        let mut faults = self.faults.lock().unwrap();
+        faults.rate = 0.0;
+        faults.outage_until = Duration::ZERO;
+    }
+
+    fn draw_fate(&self) -> CommitFate {
+        let mut faults = self.faults.lock().unwrap();
+        let rate = faults.rate;
+        let chance = &mut faults.chance;
+        if !chance.happens(rate) {
+            return CommitFate::Commit;
+        }
+        let applied = chance.happens(0.5);
+        if !self.is_shared {
+            // A file that cannot be written takes nothing.
+            return match chance.below(3) {
+                0 => CommitFate::LoseAnswer { applied: false },
+                _ => CommitFate::Die { applied },
+            };
+        }
+        match chance.below(16) {
+            0..5 => CommitFate::Delay(chance.millis(1, 60)),
+            // Longer than a hub waits for its database.
+            5 => CommitFate::Delay(Duration::from_secs(16)),
+            6..8 => CommitFate::RollBack,
+            8..10 => CommitFate::LoseConnection,
+            10..14 => CommitFate::LoseAnswer { applied },
+            _ => CommitFate::Die { applied },
+        }
+    }
+}
+
+/// The connection of one run of one hub.
+pub struct HubDatabase {
+    pub server: Arc<DatabaseServer>,
+    /// Set when the hub dies at a commit.
+    pub is_dying: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for HubDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.server.file.fmt(f)
+    }
+}
+
+impl SimulatedDatabase for HubDatabase {
+    fn file(&self) -> &Path {
+        &self.server.file
+    }
+
+    fn is_shared(&self) -> bool {
+        self.server.is_shared
+    }
+
+    fn group_lock(&self) -> Arc<tokio::sync::Mutex<()>> {
+        self.server.lock.clone()
+    }
+
+    fn outage(&self) -> Option<String> {
+        let until = self.server.faults.lock().unwrap().outage_until;
+        (self.server.clock.monotonic_now() < until).then(|| "the database is away".to_owned())
+    }
+
+    fn next_commit(&self) -> CommitFate {
+        let fate = self.server.draw_fate();
+        if matches!(fate, CommitFate::Die { .. }) {
+            self.is_dying.store(true, Ordering::SeqCst);
+        }
+        fate
+    }
+
+    fn late_commit_applies(&self) -> bool {
+        self.server.faults.lock().unwrap().chance.happens(0.5)
+    }
+}

@@ -1,0 +1,147 @@
+//! A seeded simulation of the hub (D-110): its real rules over a simulated database, clock, network and bus, with random faults.
+//! A history that breaks a promise prints the command that runs its seed again. `./test --simulate MINUTES` runs histories for
+//! as long as that.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a step that cannot be taken is a failure"
+)]
+
+mod bus;
+mod chance;
+mod database;
+mod history;
+mod interrupted_outcome;
+mod network;
+mod node;
+mod operation;
+mod oracle;
+mod oracle_jobs;
+mod oracle_market;
+mod oracle_messages;
+mod perform;
+mod planted;
+mod reader;
+mod template;
+mod workload;
+
+use history::{HistoryReport, run_history, trace_history};
+use planted::PlantedFault;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use template::Template;
+
+/// Seeds that every run of the suite repeats.
+const FIXED_SEEDS: std::ops::Range<u64> = 1..61;
+/// The time that the suite spends on further, random seeds.
+const RANDOM_SEEDS_FOR: Duration = Duration::from_secs(4);
+/// After this many failing seeds a run stops: more say nothing new.
+const MAX_FAILURES: usize = 5;
+
+/// One seed again, as text in the environment.
+fn seed_to_repeat() -> Option<u64> {
+    std::env::var("CHORUS_SIMULATE_SEED").ok()?.parse().ok()
+}
+
+/// The minutes of a long run.
+fn minutes_to_run() -> Option<f64> {
+    std::env::var("CHORUS_SIMULATE_MINUTES").ok()?.parse().ok()
+}
+
+/// Runs histories on every core until `next_seed` has no more. Prints what was done, and fails with the seeds that failed.
+fn run_histories(next_seed: impl Fn() -> Option<u64> + Sync) {
+    let template = Arc::new(Template::build());
+    let began = Instant::now();
+    let histories = AtomicUsize::new(0);
+    let operations = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while failures.lock().unwrap().len() < MAX_FAILURES
+                    && let Some(seed) = next_seed()
+                {
+                    let report = run_guarded(seed, &template);
+                    histories.fetch_add(1, Ordering::Relaxed);
+                    operations.fetch_add(report.operations, Ordering::Relaxed);
+                    if !report.violations.is_empty() {
+                        failures.lock().unwrap().push((seed, report.violations));
+                    }
+                }
+            });
+        }
+    });
+    let (histories, operations) = (histories.into_inner(), operations.into_inner());
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "simulated {histories} histories with {operations} operations in {seconds:.1} s: {:.0} histories per minute",
+        histories as f64 / seconds * 60.0
+    );
+    let failures = failures.into_inner().unwrap();
+    for (seed, violations) in &failures {
+        println!(
+            "CHORUS_SIMULATE_SEED={seed} cargo test -p chorus-hub --test simulation every_promise -- --nocapture"
+        );
+        violations.iter().for_each(|line| println!("    {line}"));
+    }
+    assert!(failures.is_empty(), "{} seeds failed", failures.len());
+}
+
+/// A panic of the hub is a broken promise of that seed.
+fn run_guarded(seed: u64, template: &Arc<Template>) -> HistoryReport {
+    std::panic::catch_unwind(|| run_history(seed, template, None)).unwrap_or_else(|_| {
+        HistoryReport {
+            operations: 0,
+            violations: vec!["it panicked".to_owned()],
+        }
+    })
+}
+
+/// Invariants 4 and 7, R-25, R-27, R-38, R-62, R-65, R-72, R-86
+#[test]
+fn every_promise_holds_in_every_history() {
+    if let Some(seed) = seed_to_repeat() {
+        let once = AtomicU64::new(0);
+        return run_histories(|| (once.fetch_add(1, Ordering::Relaxed) == 0).then_some(seed));
+    }
+    let time = minutes_to_run().map_or(RANDOM_SEEDS_FOR, |minutes| {
+        Duration::from_secs_f64(minutes * 60.0)
+    });
+    let began = Instant::now();
+    let next = AtomicU64::new(FIXED_SEEDS.start);
+    let start: u64 = rand::random::<u64>() >> 16;
+    run_histories(|| {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        match FIXED_SEEDS.contains(&seed) {
+            true => Some(seed),
+            false => (began.elapsed() < time).then_some(start + seed),
+        }
+    });
+}
+
+#[test]
+fn a_seed_repeats_its_history_exactly() {
+    let template = Arc::new(Template::build());
+    for seed in 1..13 {
+        let first = trace_history(seed, &template);
+        let second = trace_history(seed, &template);
+        let difference = first.iter().zip(&second).find(|(one, other)| one != other);
+        assert_eq!(difference, None, "seed {seed}");
+        assert_eq!(first.len(), second.len(), "seed {seed}");
+    }
+}
+
+/// The oracle is worth nothing if it does not notice.
+#[test]
+fn the_oracle_reports_every_planted_fault() {
+    let template = Arc::new(Template::build());
+    for fault in PlantedFault::ALL {
+        let is_noticed = (1..41).any(|seed| {
+            let report = run_history(seed, &template, Some(fault));
+            let word = fault.expected_violation();
+            report.violations.iter().any(|line| line.contains(word))
+        });
+        assert!(is_noticed, "{fault:?}");
+    }
+}
