@@ -124,9 +124,9 @@ impl HubClient {
         ))
     }
 
-    /// The answer's body; `{}` when it is empty.
+    /// The answer's body; `{}` when it is empty. Retried like every other call, a POST with one `Idempotency-Key`.
     async fn call_for_value(&self, call: ApiCall) -> Result<Value> {
-        let answer = self.send_call(call).await?.require_success()?;
+        let answer = self.send_with_retry(call).await?;
         if answer.body.is_empty() {
             return Ok(json!({}));
         }

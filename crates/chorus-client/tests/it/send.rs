@@ -2,8 +2,11 @@
 
 use crate::scripted::{Answer, ScriptedServer, header};
 use chorus_client::backoff::Backoff;
+use chorus_client::frame::AccordProposal;
 use chorus_client::{Error, HubClient};
 use chorus_wire::envelope::{Envelope, EnvelopeDraft};
+use chorus_wire::frame::RoleName;
+use chorus_wire::identity::Handle;
 use chorus_wire::secret::Secret;
 use std::time::Duration;
 
@@ -248,4 +251,55 @@ async fn a_write_whose_answer_was_lost_is_repeated_with_the_same_key() {
     assert_eq!(keys.len(), 4);
     assert!(keys[0] == keys[1] && keys[2] == keys[3] && keys[1] != keys[2]);
     assert!(keys.iter().all(|key| key.len() == 32), "{keys:?}");
+}
+
+// so are the writes for organisations and accords; a PUT is the same however often it is sent, so it has no key.
+#[tokio::test]
+async fn writes_for_organisations_and_accords_are_repeated_with_the_same_key() {
+    let broken = || Answer {
+        pieces: vec![b"HTTP/1.1 201 Created\r\ncontent-length: 99\r\n\r\n{".to_vec()],
+        hang: false,
+    };
+    let busy = || refusal(503, "ERR_UNAVAILABLE", "retry-after: 0\r\n");
+    let done = || Answer::json(200, "{}");
+    let mut script = vec![no_document()];
+    let failures: [fn() -> Answer; 6] = [broken, busy, broken, busy, broken, busy];
+    for failed in failures {
+        script.extend([failed(), done()]);
+    }
+    let hub = ScriptedServer::start(script).await;
+    let client = client(&hub);
+    let handle = |text| Handle::parse(text).unwrap();
+    let org = handle("~north");
+    let other = handle("~south");
+    let proposal = AccordProposal {
+        grantee: other.clone(),
+        grant: RoleName::parse("reader").unwrap(),
+        reaches: None,
+        expires_at: None,
+    };
+    client.create_org(&org).await.unwrap();
+    client.accept_membership(&org, &other).await.unwrap();
+    client.propose_accord(&org, &proposal).await.unwrap();
+    client.accept_accord(&other, "a1").await.unwrap();
+    client.invite_member(&org, &other, &[]).await.unwrap();
+    client.create_grant(&org, &other).await.unwrap();
+    let requests = hub.requests();
+    let line = |request: &String| request.lines().next().map(str::to_owned);
+    let writes: Vec<&String> = requests
+        .iter()
+        .filter(|one| !one.starts_with("GET "))
+        .collect();
+    assert_eq!(writes.len(), 12);
+    let mut keys = Vec::new();
+    for pair in writes.chunks(2) {
+        assert_eq!(line(pair[0]), line(pair[1]));
+        let key = header(pair[0], "idempotency-key");
+        assert_eq!(key, header(pair[1], "idempotency-key"));
+        assert_eq!(key.is_some(), pair[0].starts_with("POST "));
+        keys.extend(key);
+    }
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 4, "each write has a key of its own");
 }
