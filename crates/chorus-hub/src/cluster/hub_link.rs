@@ -11,6 +11,10 @@ use futures_util::stream::BoxStream;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few of them, and a box would be one more step for each message"
+)]
 pub(crate) enum HubLink {
     Nats(NatsLink),
     Simulated(Arc<dyn BusLink>),
@@ -52,6 +56,10 @@ impl LinkMessages {
 }
 
 /// Reads the frame stream in order.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few of them, and a box would be one more step for each message"
+)]
 pub(super) enum LinkFrames {
     Nats(NatsFrames),
     Simulated(FrameReader),
