@@ -447,8 +447,9 @@ impl History {
                 self.readers[index].disconnect();
             }
         }
-        for _ in 0..6 {
-            self.tick_all(Duration::from_millis(500));
+        // In steps that are much shorter than the time that a hub waits for its peer: the answer is there a step later.
+        for _ in 0..60 {
+            self.tick_all(Duration::from_millis(50));
         }
     }
 }

@@ -123,9 +123,13 @@ impl Membership {
     }
 
     /// Applies a delta of a peer that is not known yet, after fetching its presence.
-    pub async fn sync_then_apply(&self, delta: PresenceDelta) {
+    pub async fn sync_then_apply(self: &Arc<Self>, delta: PresenceDelta) {
         if self.peers().begin_sync(delta.hub) {
-            self.sync_peer(delta.hub, false).await;
+            let membership = self.clone();
+            let hub = delta.hub;
+            // On a task of its own, because the answer to the delta is given up after a while: a fetch that is dropped midway
+            // would count as under way for ever, and no other would begin.
+            let _ = tokio::spawn(async move { membership.sync_peer(hub, false).await }).await;
         }
         while self.peers().is_syncing(delta.hub) {
             tokio::time::sleep(DISCOVERY_WAIT / 10).await;
