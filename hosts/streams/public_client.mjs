@@ -1,7 +1,6 @@
 // Does what the public bridge does: asks for history once, opens its inbox with a session token, takes what one read
 // brings into a buffer of 64 000 characters, and keeps the cursor (timestamp, trace_id), compared as text.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { get } from 'node:http';
 
 const [hub, key, me, stateFile] = process.argv.slice(2);
 const MAX_BUFFER = 64_000;
@@ -23,14 +22,15 @@ function handle(message) {
   console.log(`message ${message.envelope.original_text.split(' ')[0]}`);
 }
 
-// One piece for each HTTP chunk, as the bridge was written for. The fetch of newer Node versions joins chunks that wait for
-// a slow reader, whatever the hub sends.
-function readStream(response) {
+// As the bridge reads: what one read brings goes into the buffer before it is taken apart.
+async function readStream(body) {
   const decoder = new TextDecoder();
+  const reader = body.getReader();
   let buffer = '';
-  response.on('error', () => {});
-  response.on('data', (piece) => {
-    buffer += decoder.decode(piece, { stream: true });
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    buffer += decoder.decode(value, { stream: true });
     if (buffer.length > MAX_BUFFER) {
       console.log('overflow');
       process.exit(1);
@@ -45,7 +45,7 @@ function readStream(response) {
       if (name === 'connected') console.log('connected');
       if (name === 'message') handle(JSON.parse(data.slice(6)));
     }
-  });
+  }
 }
 
 const query = state.timestamp === null ? '' : `?since=${encodeURIComponent(state.timestamp)}`;
@@ -54,8 +54,7 @@ const missed = history.data.filter((message) => message.receiver_id === me && is
 
 const session = await (await fetch(`${hub}/agent/session`, { method: 'POST', headers: authorization })).json();
 const url = `${hub}/agent/inbox?session=${encodeURIComponent(session.data.session_token)}`;
-const request = get(url, { headers: { Accept: 'text/event-stream' } }, (inbox) => {
-  missed.forEach(handle);
-  readStream(inbox);
-});
-request.on('error', () => {});
+const inbox = await fetch(url, { headers: { Accept: 'text/event-stream' } });
+missed.forEach(handle);
+// The hub is killed while the stream is open.
+await readStream(inbox.body).catch(() => {});

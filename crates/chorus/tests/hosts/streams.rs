@@ -314,11 +314,17 @@ fn a_browser_hears_every_message_in_time() {
     exercise(&mut scene, Reader::new(next_line));
 }
 
+/// What one read of `fetch` brings to a slow reader does not depend on the hub: Node joins the chunks that wait, up to its default
+/// high-water mark and one more. That is 16 KiB up to Node 20 and 64 KiB from 22 on, which alone fills the bridge's buffer.
+/// docs/envelope.md has the same option for users.
+const SMALL_READS: &str = "--import=data:text/javascript,import{setDefaultHighWaterMark}from'node:stream';setDefaultHighWaterMark(false,16384)";
+
 /// One life of the public bridge: recovery from its state, then live.
 fn start_bridge(scene: &StreamScene, kit: &HostKit) -> RunningProcess {
     let script = streams_folder().join("public_client.mjs");
     let state = scene.scene.folder.path().join("bridge.json");
     let args = [
+        SMALL_READS,
         script.to_str().unwrap(),
         scene.url(),
         &scene.reader_key,
