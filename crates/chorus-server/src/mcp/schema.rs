@@ -54,7 +54,8 @@ fn shorten_schema(full: &Value) -> JsonObject {
     published
 }
 
-/// The schema of a tool's result: the fields that are always there, by name and type. A model reads the rest when it comes.
+/// The schema of a tool's result: the names of the fields that are always there. No types: several tools answer with the same
+/// object, and a model reads them when the result comes.
 pub fn output_schema<T: ToSchema>() -> JsonObject {
     let mut components = Vec::new();
     T::schemas(&mut components);
@@ -64,78 +65,30 @@ pub fn output_schema<T: ToSchema>() -> JsonObject {
         .collect();
     definitions.extend(request_schemas(COMPONENTS));
     let root = serde_json::to_value(T::schema()).unwrap_or_default();
-    let mut schema = match publish_result(&root, &definitions, 0) {
-        Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Map::new()
-        }
-    };
+    let mut published = Map::new();
     // Revision 2025-11-25 requires a type.
-    schema.entry("type").or_insert_with(|| json!("object"));
-    schema
+    published.insert("type".into(), "object".into());
+    published.insert(
+        "required".into(),
+        required_names(&root, &definitions).into(),
+    );
+    published
 }
 
 const COMPONENTS: &str = "#/components/schemas/";
 
-/// A result with more fields than this is published without their types.
-const LARGE_RESULT: usize = 8;
-
-fn publish_result(schema: &Value, definitions: &Map<String, Value>, depth: usize) -> Value {
+fn required_names(schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
     if let Some(pointer) = schema["$ref"].as_str() {
         let target = pointer
             .strip_prefix(COMPONENTS)
             .and_then(|name| definitions.get(name));
-        return target.map_or_else(
-            || json!({}),
-            |target| publish_result(target, definitions, depth),
-        );
+        return target.map_or_else(Vec::new, |target| required_names(target, definitions));
     }
     if let Some(parts) = schema["allOf"].as_array() {
-        return merge_parts(parts, definitions, depth);
+        return parts
+            .iter()
+            .flat_map(|part| required_names(part, definitions))
+            .collect();
     }
-    let kinds = schema.get("type");
-    // One of several forms, or any value: nothing is promised.
-    let Some(kinds) = kinds.filter(|_| schema.get("oneOf").is_none()) else {
-        return json!({});
-    };
-    let mut published = json!({"type": kinds});
-    if let Some(texts) = schema.get("enum") {
-        published["enum"] = texts.clone();
-    }
-    if let Some(items) = schema.get("items") {
-        published["items"] = publish_result(items, definitions, depth);
-    }
-    if depth == 0
-        && let Some(fields) = schema["properties"].as_object()
-    {
-        let required = schema["required"].as_array().cloned().unwrap_or_default();
-        // Of a large object only the names: they tell a model enough.
-        if required.len() <= LARGE_RESULT {
-            published["properties"] = fields
-                .iter()
-                .filter(|(name, _)| required.contains(&json!(name)))
-                .map(|(name, field)| (name.clone(), publish_result(field, definitions, 1)))
-                .collect();
-        }
-        published["required"] = required.into();
-    }
-    published
-}
-
-/// The fields of all parts in one object.
-fn merge_parts(parts: &[Value], definitions: &Map<String, Value>, depth: usize) -> Value {
-    let mut merged = json!({"type": "object", "properties": {}, "required": []});
-    for part in parts {
-        let part = publish_result(part, definitions, depth);
-        for (name, field) in part["properties"].as_object().into_iter().flatten() {
-            merged["properties"][name] = field.clone();
-        }
-        if let (Some(all), Some(own)) = (
-            merged["required"].as_array_mut(),
-            part["required"].as_array(),
-        ) {
-            all.extend(own.iter().cloned());
-        }
-    }
-    merged
+    schema["required"].as_array().cloned().unwrap_or_default()
 }

@@ -22,19 +22,19 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const DISCOVER_DESCRIPTION: &str = "List the agents on this hub with culture, languages and whether they are online: to find a receiver_id, \
-    and the culture to write for.";
+const DISCOVER_DESCRIPTION: &str = "List the agents on this hub with culture, languages and whether they are online: \
+    to find a receiver_id and the culture to write for.";
 
 wire_object! {
     /// `chorus_discover`
     ChorusDiscoverArgs, refuses unknown => {
-        /// Only agents whose language or culture is this one, such as ja or zh-CN.
+        /// Only this language or culture, such as ja or zh-CN.
         nullable culture: String = characters(1, limits::CULTURE_CHARS);
-        /// Only agents that are there right now.
+        /// Only those online now.
         nullable online: bool = FieldCheck::Bool;
-        /// Look at this many agents; 50 without it.
+        /// 50 without it.
         nullable limit: usize = page_limit(limits::DIRECTORY_PAGE);
-        /// Go on from this next_after, or after this agent_id.
+        /// A next_after or an agent_id.
         nullable after: String = characters(1, limits::ADDRESS_CHARS);
     }
 }

@@ -26,20 +26,19 @@ pub fn history_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const HISTORY_DESCRIPTION: &str = "Read back messages you sent and received, oldest first: the latest, or with `since` the first after it; \
-    with `peer` or `conversation_id` only those. Returns rows, `next_since` to go on from, and whether there \
-    is `more`.";
+const HISTORY_DESCRIPTION: &str = "Read back messages you sent and received, oldest first: the latest, or with \
+    `since` the first after it. Go on from `next_since` while there is `more`.";
 
 wire_object! {
     /// `chorus_history`
     ChorusHistoryArgs, refuses unknown => {
-        /// Only messages with this agent.
+        /// Only with this agent.
         nullable peer: String = FieldCheck::Grammar(&AgentName::GRAMMAR);
-        /// Only messages of this conversation, among a thousand.
+        /// Only this conversation, among a thousand messages.
         nullable conversation_id: String = Envelope::SHAPE.check_of("conversation_id");
-        /// What came after this id (0: from the first), or from this RFC 3339 time on.
+        /// An id (0: from the first) or an RFC 3339 time.
         nullable since: SincePoint = SincePoint::CHECK;
-        /// At most this many; 50 without it.
+        /// 50 without it.
         nullable limit: usize = page_limit(limits::HISTORY_PAGE);
     }
 }

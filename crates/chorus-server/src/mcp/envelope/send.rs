@@ -26,26 +26,26 @@ pub fn send_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const SEND_DESCRIPTION: &str = "Send a message to another agent, when your user asks you to, or to answer one from chorus_inbox. Write `text` in your user's own language and words: the receiver adapts it. \
-    `delivery` is delivered_sse (a live agent has it), delivered (see receiver_response), queued (it gets it later) or failed. Tell \
-    your user what you sent.";
+const SEND_DESCRIPTION: &str = "Send a message to another agent, when your user asks you to, or to answer one from \
+    chorus_inbox. Write `text` in your user's own language: the receiver adapts it. `delivery` is delivered_sse (a \
+    live agent has it), delivered (see receiver_response), queued (for later) or failed. Tell your user what you sent.";
 
 wire_object! {
     /// `chorus_send`
     ChorusSendArgs, refuses unknown => {
-        /// An address such as bob@chorus, a short name, a UUID or a handle.
+        /// An address such as bob@chorus, a name, a UUID or a handle.
         required receiver_id: AgentName = SendBody::SHAPE.check_of("receiver_id");
-        /// Your user's exact words, or your own when you act by yourself.
+        /// Your user's exact words, or yours if you act by yourself.
         required text: String = Envelope::SHAPE.check_of("original_text");
-        /// The culture of the text, a BCP 47 tag such as zh-CN; that of your agent card without it.
+        /// The text's BCP 47 tag, such as zh-CN; that of your agent card without it.
         nullable sender_culture: String = Envelope::SHAPE.check_of("sender_culture");
-        /// Why it is phrased so. Leave it out rather than guess.
+        /// Why it is phrased so, if you know.
         nullable cultural_context: String = Envelope::SHAPE.check_of("cultural_context");
-        /// The same on every turn of a conversation.
+        /// The same on every turn.
         nullable conversation_id: String = Envelope::SHAPE.check_of("conversation_id");
-        /// 1 on the first turn, one more on each next.
+        /// 1 on the first turn, then one more each.
         nullable turn_number: u64 = Envelope::SHAPE.check_of("turn_number");
-        /// Repeat it with a call whose answer was lost: it is sent once.
+        /// Repeat it if an answer was lost: it is sent once.
         nullable idempotency_key: String = FieldCheck::Grammar(&IDEMPOTENCY_KEY);
     }
 }

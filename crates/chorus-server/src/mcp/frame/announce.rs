@@ -46,17 +46,18 @@ pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const SEND_DESCRIPTION: &str = "Submit a frame of a kind that has no tool of its own to live sessions. Heard live, kept for minutes. No \
-    secrets: every session in the scope reads it; scope diagnostics most narrowly. recipient_count 0: no session is listening.";
+const SEND_DESCRIPTION: &str = "Submit a frame of a kind without a tool of its own to live sessions. Kept for \
+    minutes. No secrets: every session in the scope reads it; scope diagnostics most narrowly. recipient_count 0: no \
+    session listens.";
 
-const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on: when you start on a task, before you edit files \
-    others may touch, and when your plan changes. One or two sentences, no secrets.";
+const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on: when you start a task, \
+    before you edit files others may touch, when your plan changes. No secrets.";
 
-const BROADCAST_DESCRIPTION: &str = "Tell live sessions that something has happened: work was merged, something they hold is stale, a resource \
-    was released. For what you are about to do use agent_advise. No secrets.";
+const BROADCAST_DESCRIPTION: &str = "Tell live sessions what has happened: work was merged, what they hold is stale, \
+    a resource was released. For what you will do use agent_advise. No secrets.";
 
-const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session: what is done and what is left. To take work over, repeat \
-    its handover_body and previous_session_id and put your own session into next_session_id. No secrets.";
+const HANDOVER_DESCRIPTION: &str = "Hand unfinished work over to another session. To take work over, repeat its \
+    handover_body and previous_session_id and put your own session into next_session_id. No secrets.";
 
 async fn submit_announcement(
     call: &ToolCall,
@@ -72,11 +73,11 @@ async fn submit_announcement(
 frame_tool_args! {
     /// `agent_send`
     AgentSendArgs {
-        /// What the frame is.
+        /// Its kind.
         required kind: FrameKind = FRAME_SHAPE.check_of("kind");
-        /// The payload of that kind; its shape is in the resource chorus://frames.
+        /// As the resource chorus://frames describes it.
         required payload: Map<String, Value> = FieldCheck::AnyObject;
-        /// After how many milliseconds the frame is stale.
+        /// Stale after this many ms.
         nullable ttl_ms: u64 = FRAME_SHAPE.check_of("ttl_ms");
     }
 }
@@ -107,13 +108,13 @@ async fn send_frame(
 frame_tool_args! {
     /// `agent_advise`
     AgentAdviseArgs {
-        /// What you are doing, in a sentence or two.
+        /// One or two sentences.
         required advisory_text: String = AgentAdvisory::SHAPE.check_of("advisory_text");
-        /// The files it is about, as paths from the root of the repository.
+        /// Paths from the root of the repository.
         nullable file_refs: Vec<String> = AgentAdvisory::SHAPE.check_of("file_refs");
-        /// The working tree you are in.
+        /// Your working tree.
         nullable worktree: String = AgentAdvisory::SHAPE.check_of("worktree");
-        /// The branch you are on.
+        /// Your branch.
         nullable branch: String = AgentAdvisory::SHAPE.check_of("branch");
     }
 }
@@ -135,11 +136,11 @@ async fn advise_sessions(
 frame_tool_args! {
     /// `agent_broadcast`
     AgentBroadcastArgs {
-        /// What has happened, in a sentence or two.
+        /// One or two sentences.
         required broadcast_text: String = AgentBroadcast::SHAPE.check_of("broadcast_text");
-        /// What kind of news it is.
+        /// The kind of news.
         required event_class: EventClass = AgentBroadcast::SHAPE.check_of("event_class");
-        /// Where more is to be found: paths, URLs, ids.
+        /// Paths, URLs, ids.
         nullable refs: Vec<String> = AgentBroadcast::SHAPE.check_of("refs");
     }
 }
@@ -162,11 +163,11 @@ frame_tool_args! {
     AgentHandoverArgs {
         /// The task, what is done, what is left, what to watch out for.
         required handover_body: String = AgentHandover::SHAPE.check_of("handover_body");
-        /// The session that hands it over; your own without it.
+        /// Who hands it over; you without it.
         nullable previous_session_id: String = AgentHandover::SHAPE.check_of("previous_session_id");
-        /// The session that takes it; any without it.
+        /// Who takes it; any without it.
         nullable next_session_id: String = AgentHandover::SHAPE.check_of("next_session_id");
-        /// Where more is to be found: paths, URLs, ids.
+        /// Paths, URLs, ids.
         nullable pointer_refs: Vec<String> = AgentHandover::SHAPE.check_of("pointer_refs");
     }
 }

@@ -40,12 +40,12 @@ pub fn lock_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const ACQUIRE_DESCRIPTION: &str = "Claim a file, a folder or another resource for a while, before a change that must not collide. It asks \
-    and does not enforce; the first claim stands. Returns lease_id, and in `others` the claims that came \
-    first: if there are any, release yours, or ask their holder with agent_query.";
+const ACQUIRE_DESCRIPTION: &str = "Claim a file, a folder or another resource, before a change that must not collide. \
+    It asks and does not enforce; the first claim stands. If `others` has claims that came first, release yours by \
+    its lease_id, or ask their holder with agent_query.";
 
 const RELEASE_DESCRIPTION: &str =
-    "Let go of a claim made with agent_lock_acquire, as soon as you are done with the resource.";
+    "Let go of a claim made with agent_lock_acquire, as soon as you are done.";
 
 const EXTEND_DESCRIPTION: &str = "Prolong a claim made with agent_lock_acquire before it runs out: ttl_ms is added to what is left.";
 
@@ -57,11 +57,11 @@ frame_tool_args! {
     LockAcquireArgs {
         /// A path in the repository, a URL, a name. A folder means all in it.
         required resource: String = AgentLockRequest::SHAPE.check_of("resource");
-        /// In milliseconds; five minutes without it, an hour at most.
+        /// In ms; five minutes without it, an hour at most.
         nullable ttl_ms: u64 = AgentLockRequest::SHAPE.check_of("ttl_ms");
-        /// What you want it for.
+        /// What for.
         nullable intent: String = AgentLockRequest::SHAPE.check_of("intent");
-        /// Of a claim of yours to be said again; a new one without it.
+        /// To repeat a claim of yours.
         nullable lease_id: Uuid = AgentLockRequest::SHAPE.check_of("lease_id");
     }
 }
@@ -136,9 +136,9 @@ async fn acquire_lock(
 frame_tool_args! {
     /// `agent_lock_release`
     LockReleaseArgs {
-        /// The lease_id that agent_lock_acquire returned.
+        /// From agent_lock_acquire.
         required lease_id: Uuid = AgentLockRelease::SHAPE.check_of("lease_id");
-        /// What was claimed, for those who did not hear the claim.
+        /// What was claimed, for those who did not hear it.
         nullable resource: String = AgentLockRelease::SHAPE.check_of("resource");
     }
 }
@@ -161,9 +161,9 @@ async fn release_lock(
 frame_tool_args! {
     /// `agent_lease_extend`
     LeaseExtendArgs {
-        /// The lease_id that agent_lock_acquire returned.
+        /// From agent_lock_acquire.
         required lease_id: Uuid = AgentLeaseExtend::SHAPE.check_of("lease_id");
-        /// How many milliseconds are added to what is left.
+        /// In ms.
         required ttl_ms: u64 = AgentLeaseExtend::SHAPE.check_of("ttl_ms");
     }
 }

@@ -39,9 +39,9 @@ pub fn query_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who is working on something or where a thing is. With `wait` it \
-    returns the answers heard until timeout_ms; without, read them with agent_frames. recipient_count 0: no \
-    session is there to answer.";
+const QUERY_DESCRIPTION: &str = "Ask live sessions a question, such as who works on something or where a thing is. \
+    With `wait` it returns the answers heard until timeout_ms; without, read them with agent_frames. recipient_count \
+    0: no session listens.";
 
 const RESPOND_DESCRIPTION: &str = "Answer a question that came as an agent_query frame: repeat its query_id, and put its response_scope into scope.";
 
@@ -53,11 +53,11 @@ frame_tool_args! {
     AgentQueryArgs {
         /// The question.
         required query_text: String = AgentQuery::SHAPE.check_of("query_text");
-        /// In milliseconds; five seconds without it.
+        /// In ms; five seconds without it.
         nullable timeout_ms: u64 = AgentQuery::SHAPE.check_of("timeout_ms");
-        /// Where answers are to be sent; to your own session without it.
+        /// Where answers go; to your session without it.
         nullable response_scope: FrameScope = AgentQuery::SHAPE.check_of("response_scope");
-        /// Wait for the first answer, at most half a minute.
+        /// For the first answer, half a minute at most.
         nullable wait: bool = FieldCheck::Bool;
     }
 }
@@ -184,15 +184,15 @@ fn parse_response(frame: &str, query_id: &str) -> Option<QueryResponse> {
 frame_tool_args! {
     /// `agent_respond`
     AgentRespondArgs {
-        /// The query_id of the question.
+        /// That of the question.
         required query_id: Uuid = AgentResponse::SHAPE.check_of("query_id");
         /// Your answer.
         required response_text: String = AgentResponse::SHAPE.check_of("response_text");
-        /// The frame_id of the question.
+        /// That of the question.
         nullable responded_to_frame_id: Uuid = AgentResponse::SHAPE.check_of("responded_to_frame_id");
-        /// The session that answers; your own without it.
+        /// Yours without it.
         nullable responder_session_id: String = AgentResponse::SHAPE.check_of("responder_session_id");
-        /// Which of your answers to this question it is, from 1.
+        /// Which of your answers it is, from 1.
         nullable answer_attempt_idx: u64 = AgentResponse::SHAPE.check_of("answer_attempt_idx");
     }
 }

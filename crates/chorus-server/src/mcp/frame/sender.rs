@@ -26,7 +26,7 @@ macro_rules! frame_tool_args {
         chorus_wire::wire_object! {
             $(#[doc = $about])* $name, refuses unknown => {
                 $($fields)+
-                /// As narrow as will do: ~me/cc@s1, ~me/cc-*; ~me without it.
+                /// As narrow as will do: ~me/cc@s1, ~me/cc-*; else ~me.
                 nullable scope: chorus_wire::frame::FrameScope = chorus_wire::frame::SCOPE_CHECK;
                 /// Your program.
                 nullable instrument: chorus_wire::frame::ScopeIdent = chorus_wire::frame::IDENT_CHECK;

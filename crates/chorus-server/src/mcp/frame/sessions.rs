@@ -33,13 +33,13 @@ pub fn session_tools() -> Vec<ToolDefinition<ToolCall>> {
 const ROSTER_DESCRIPTION: &str = "See which sessions of a handle listen now: whether any would receive a frame, and how to address one, \
     ~handle/instrument@session.";
 
-const SUBSCRIBE_DESCRIPTION: &str = "Get a URL to hear frames for your handle as they come, as Server-Sent Events, such as with curl -N. It \
-    works once, within expires_in_seconds, without a key.";
+const SUBSCRIBE_DESCRIPTION: &str = "Get a URL to hear frames for your handle as Server-Sent Events, such as with \
+    curl -N. It works once, within expires_in_seconds, without a key.";
 
 wire_object! {
     /// `agent_roster`
     AgentRosterArgs, refuses unknown => {
-        /// Whose sessions, such as ~alice; your own without it.
+        /// Such as ~alice; yours without it.
         nullable handle: Handle = HANDLE_CHECK;
     }
 }
@@ -64,7 +64,7 @@ async fn list_sessions(
 wire_object! {
     /// `agent_subscribe`
     AgentSubscribeArgs, refuses unknown => {
-        /// Clauses that must all hold, such as kind:agent_query,sender:~bob.
+        /// Clauses that all hold, such as kind:agent_query,sender:~bob.
         nullable filter: String = octets(0, limits::FILTER_OCTETS);
         /// The program you run in, such as cc-editor.
         nullable instrument: ScopeIdent = IDENT_CHECK;

@@ -34,7 +34,7 @@ const BALANCE_DESCRIPTION: &str =
 wire_object! {
     /// `market_balance`
     MarketBalanceArgs, refuses unknown => {
-        /// Your owner's name; your key's own without it.
+        /// Your key's owner without it.
         nullable owner_id: String = characters(1, limits::LABEL_CHARS);
     }
 }
@@ -57,13 +57,13 @@ const TRANSFER_DESCRIPTION: &str = "Pay credits of your owner to another owner. 
 wire_object! {
     /// `market_transfer`
     MarketTransferArgs, refuses unknown => {
-        /// The owner that is paid.
+        /// Who is paid.
         required to_owner: String = CreditTransfer::SHAPE.check_of("to_owner");
-        /// The amount, in credits.
+        /// In credits.
         required amount: Credits = CreditTransfer::SHAPE.check_of("amount");
-        /// The job that it pays for, if it was sent directly.
+        /// The job that it pays for, if any.
         nullable job_id: String = CreditTransfer::SHAPE.check_of("job_id");
-        /// A UUID of your own, so that a repeated call pays once.
+        /// A UUID of yours: a repeated call pays once.
         nullable transfer_id: String = CreditTransfer::SHAPE.check_of("transfer_id");
     }
 }

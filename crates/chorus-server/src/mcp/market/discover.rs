@@ -26,19 +26,19 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const DISCOVER_DESCRIPTION: &str = "Search agents for hire by skill, price and reputation, best first: who offers a skill, which input it \
-    takes, what a call costs, who is online and how each has worked so far.";
+const DISCOVER_DESCRIPTION: &str = "Search agents for hire, best first: who offers a skill, which input it takes, \
+    what a call costs, who is online and how each has worked so far.";
 
 wire_object! {
     /// `market_discover`
     MarketDiscoverArgs, refuses unknown => {
-        /// The skill's name; without it agents of any skill.
+        /// Any without it.
         nullable skill_name: String = JobBody::SHAPE.check_of("skill_name");
-        /// Only agents with at least this score; 50 is neutral, 100 the best.
+        /// At least this score; 50 is neutral, 100 the best.
         nullable min_reputation: Number = SCORE_CHECK;
-        /// Only agents that ask for at most this many credits a call.
+        /// At most this many credits a call.
         nullable max_cost: Credits = FieldCheck::Credits { zero: true };
-        /// At most this many; 50 without it.
+        /// 50 without it.
         nullable limit: usize = page_limit(limits::DIRECTORY_PAGE);
     }
 }

@@ -20,27 +20,27 @@ pub fn hire_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is held at once and comes \
-    back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job.";
+const HIRE_DESCRIPTION: &str = "Hire an agent for one skill and pay it in credits when it succeeds. The budget is \
+    held and comes back on failure or at the deadline. Returns the job, PENDING: ask for its result with market_job.";
 
 wire_object! {
     /// `market_hire`
     MarketHireArgs, refuses unknown => {
-        /// What is to be done, by the skill's name.
+        /// The skill's name.
         required skill_name: String = JobBody::SHAPE.check_of("skill_name");
-        /// What the skill works on, in the form it asks for.
+        /// In the form the skill asks for.
         required input_data: Value = JobBody::SHAPE.check_of("input_data");
-        /// The most credits it may cost, with at most two decimals.
+        /// The most credits it may cost, two decimals.
         required budget: Credits = JobBody::SHAPE.check_of("budget");
-        /// Who shall do it; without it the best match within the budget.
+        /// The best within the budget without it.
         nullable agent_id: String = JobBody::SHAPE.check_of("agent_id");
-        /// In milliseconds from now; ten minutes without it.
+        /// In ms from now; ten minutes without it.
         nullable deadline_ms: u64 = JobBody::SHAPE.check_of("deadline_ms");
-        /// A UUID of your own, so that a repeated call is the same job.
+        /// A UUID of yours: a repeated call is the same job.
         nullable job_id: String = JobBody::SHAPE.check_of("job_id");
-        /// Put it on the board, where any agent with the skill may claim it; then without agent_id.
+        /// For any agent with the skill to claim; then without agent_id.
         nullable board: bool = FieldCheck::Bool;
-        /// On the board: pay when you approve the delivery with market_act, or after this many milliseconds.
+        /// On the board: pay when you approve with market_act, or after this many ms.
         nullable approve_within_ms: u64 = JobBody::SHAPE.check_of("approve_within_ms");
     }
 }

@@ -22,17 +22,17 @@ pub fn offer_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const OFFER_DESCRIPTION: &str = "Offer a skill for hire at a price, or withdraw it. Jobs come to your inbox; report each with market_result. \
-    The schemas are JSON Schema, or {\"field\": \"type\"}.";
+const OFFER_DESCRIPTION: &str = "Offer a skill for hire, or withdraw it. Jobs come to your inbox; report each with \
+    market_result. The schemas are JSON Schema, or {\"field\": \"type\"}.";
 
 wire_object! {
     /// `market_offer`
     MarketOfferArgs, refuses unknown => {
         /// The skill's name.
         required skill_name: String = SkillOffer::SHAPE.check_of("skill_name");
-        /// The price of one job in credits; 0 for free. Needed unless you withdraw.
+        /// The price of a job, 0 for free. Needed unless you withdraw.
         nullable cost_per_call: Credits = SkillOffer::SHAPE.check_of("cost_per_call");
-        /// What it does, for those who choose.
+        /// What it does.
         nullable description: String = SkillOffer::SHAPE.check_of("description");
         /// The input it takes.
         nullable input_schema: Value = SkillOffer::SHAPE.check_of("input_schema");

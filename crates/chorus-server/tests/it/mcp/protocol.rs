@@ -114,9 +114,9 @@ memory_story!(
                 .result("tools/list", json!({}))
                 .await
         };
-        // Every conversation of a model carries the list: about a kilobyte for each tool.
+        // Every conversation of a model carries the list: less than a kilobyte for each tool.
         let all = list("/mcp").await.to_string();
-        assert!(all.len() <= 28 * 1024, "{} bytes", all.len());
+        assert!(all.len() <= 24 * 1024, "{} bytes", all.len());
         let chosen = list("/mcp?tools=messages,market").await;
         let names: Vec<&str> = chosen["tools"]
             .as_array()
