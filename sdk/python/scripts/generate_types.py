@@ -44,10 +44,6 @@ def read_contract(binary: str) -> dict[str, Schema]:
             for inner, definition in schema.pop("$defs", {}).items():
                 schemas.setdefault(inner, definition)
             schemas[name] = json.loads(json.dumps(schema).replace("#/$defs/", "#/components/schemas/"))
-    # The data of a reply is an object under its own name, also where the contract writes it out inside the reply.
-    for name, schema in list(schemas.items()):
-        if name.startswith("SuccessReply_") and "properties" in schema["properties"]["data"]:
-            schemas.setdefault(name.removeprefix("SuccessReply_"), schema["properties"]["data"])
     return {name: schema for name, schema in sorted(schemas.items()) if name != "Credits"}
 
 

@@ -65,7 +65,7 @@ impl FromRequestParts<AppState> for SendHeaders {
 #[utoipa::path(post, path = "/messages", tag = "envelope", request_body = chorus_wire::message::SendBody, security(("agent_key" = ["send"]), ("operator_key" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request safe"),
         ("X-Chorus-Retry" = Option<String>, Header, example = "failed", description = "`failed`: if the message of this Idempotency-Key could not be delivered to its receiver's endpoint, it is posted there again. It stays one message")),
-    responses((status = 200, body = SuccessReply<SendReply>, description = "The outcome: `delivered_sse`, `delivered` or `failed`."),
+    responses((status = 200, content((SuccessReply<SendReply> = "application/json"), (String = "text/event-stream")), description = "The outcome: `delivered_sse`, `delivered` or `failed`."),
         (status = 202, body = SuccessReply<SendReply>, description = "`queued`: the message is kept until the receiver comes."),
         (status = 403, description = "An agent's key sends only as that agent, or the quota of its owner does not suffice."),
         (status = 404, description = "The receiver is not registered."),
@@ -79,7 +79,8 @@ async fn send_message(
     let request = SendRequest::parse(&body)?;
     let idempotency = headers.idempotency_key.with_body(&body)?;
     if request.stream && headers.accepts_stream {
-        return match envelope::send_streaming(&principal, &state.hub, request, idempotency).await? {
+        let sending = envelope::send_streaming(&principal, &state.hub, request, idempotency);
+        return match Box::pin(sending).await? {
             StreamedSend::Relay(events) => Ok(relay_events(events)),
             StreamedSend::Finished(outcome) => outcome_event(&outcome),
         };

@@ -18,7 +18,7 @@ use chorus_wire::channel::invitation::ChannelInvite;
 use chorus_wire::frame::FrameFailure;
 use chorus_wire::market::job::DispatchedJob;
 use chorus_wire::message::{GapEvent, MessageEvent, ReceiptEvent, ShownEvent};
-use chorus_wire::reply::{FailureReply, MarketFailure};
+use chorus_wire::reply::{FailureReply, MarketFailure, RegistrationReply};
 use chorus_wire::schemas::request_schemas;
 use common_responses::OperationTraits;
 use http::{HeaderValue, StatusCode, header};
@@ -40,7 +40,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
         license(name = "Apache License 2.0", identifier = "Apache-2.0")
     ),
     components(schemas(
-        FailureReply, FrameFailure, MarketFailure, MessageEvent, ReceiptEvent, ShownEvent, GapEvent, DispatchedJob, ChannelInvite
+        FailureReply, FrameFailure, MarketFailure, RegistrationReply, MessageEvent, ReceiptEvent, ShownEvent, GapEvent, DispatchedJob,
+        ChannelInvite
     )),
     modifiers(&SecuritySchemes),
     tags(
@@ -229,18 +230,15 @@ fn publish_scope(operation: &mut Value) {
     }
 }
 
-/// Describes the events of a stream at its media type. A route that answers JSON or a stream has only JSON as content,
-/// because client generators would otherwise join both into one type; its events are described beside the content.
+/// Describes the events of a stream at its media type.
 fn add_event_types(operation_id: &str, responses: &mut Map<String, Value>) {
     let Some(events) = event_types::event_types(operation_id) else {
         return;
     };
-    let Some(response) = responses.get_mut("200") else {
-        return;
-    };
-    let content = response["content"].get_mut("text/event-stream");
-    match content {
-        Some(stream) => stream["x-event-types"] = events,
-        None => response["x-event-types"] = events,
+    let stream = responses
+        .get_mut("200")
+        .and_then(|response| response["content"].get_mut("text/event-stream"));
+    if let Some(stream) = stream {
+        stream["x-event-types"] = events;
     }
 }
