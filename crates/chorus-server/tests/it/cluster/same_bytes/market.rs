@@ -20,6 +20,7 @@ pub async fn run(transcript: &mut Transcript) {
     jobs(transcript, &boss, &worker, &mut place).await;
     endings(transcript, &boss, &worker).await;
     board(transcript, &boss, &worker).await;
+    report_by_callback(transcript, &boss).await;
     credits(transcript, &boss, &worker).await;
 }
 
@@ -308,6 +309,47 @@ async fn judge(transcript: &mut Transcript, boss: &str, worker: &str) {
             .await;
     }
     transcript.get(boss, "/jobs/job-7").await.expect_status(200);
+}
+
+/// A worker with an endpoint reports later, with the secret of the `callback_url` in place of a key (R-86).
+async fn report_by_callback(transcript: &mut Transcript, boss: &str) {
+    let mut endpoint = Webhook::replying(Reply::json(202, r#"{"status":"PENDING"}"#)).await;
+    let address = format!("127.0.0.1:{}", endpoint.port());
+    transcript.placeholders.assign(&address, "workers-place");
+    let worker = json!({"agent_id": "worker-2", "owner_id": "owner-of-worker-2", "api_endpoint": format!("http://{address}"),
+        "skills": [{"skill_name": "count_words", "cost_per_call": 0.10}]});
+    transcript
+        .post("", "/register", &worker)
+        .await
+        .expect_status(201);
+    let mut counting = job("job-8");
+    counting["skill_name"] = json!("count_words");
+    transcript
+        .post(boss, "/jobs", &counting)
+        .await
+        .expect_status(202);
+    let heard = endpoint.next_request().await;
+    let callback = heard.json()["callback_url"].as_str().unwrap().to_owned();
+    let (_, secret) = callback.rsplit_once('/').unwrap();
+    transcript.placeholders.assign(secret, "secret-of-job-8");
+    transcript.add_entry(
+        "heard at the worker's",
+        &format!("{}\n\n{}", heard.head, heard.text),
+    );
+    let path = format!("/jobs/job-8/result/{secret}");
+    transcript
+        .post(
+            "",
+            &path,
+            &json!({"status": "SUCCESS", "output_data": {}, "execution_cost": 9}),
+        )
+        .await
+        .expect_status(400);
+    transcript
+        .post("", &path, &success_result(0.10))
+        .await
+        .expect_status(200);
+    transcript.get(boss, "/jobs/job-8").await.expect_status(200);
 }
 
 async fn credits(transcript: &mut Transcript, boss: &str, worker: &str) {
