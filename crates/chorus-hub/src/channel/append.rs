@@ -225,11 +225,12 @@ pub(super) fn append_file_put(
     append_row(txn, channel, sender, row)
 }
 
-/// Appends a row that says that a member did not take a message, and why.
-pub(super) fn append_delivery_refusal(
+/// Appends a row that says that a message did not reach a member, and why.
+pub(super) fn append_untaken_delivery(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
     member: &ChannelMemberRecord,
+    change: MemberChange,
     message_id: Option<String>,
     reason: &str,
 ) -> Result<AppendedRow> {
@@ -238,7 +239,7 @@ pub(super) fn append_delivery_refusal(
         id: message_id,
         name: Some(member.name.clone()),
         message: Some(reason.to_owned()),
-        change: Some(MemberChange::Refused),
+        change: Some(change),
         via: Some(member.via),
         ..ChannelRow::new(ChannelRowKind::Member, &hub.name, hub.sender_kind)
     };

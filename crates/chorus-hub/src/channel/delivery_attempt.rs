@@ -1,11 +1,12 @@
 //! Attempts to post a member's pending channel deliveries, and settles what became of each.
 
-use super::append::{ChannelSender, append_delivery_refusal, append_member_change};
+use super::append::{ChannelSender, append_member_change};
 use super::member_delivery::{
     InboxDelivery, build_inbox_entry, enqueue_member_post, is_reached_by_endpoint, render_delivery,
     to_delivery_message,
 };
 use super::tokens;
+use super::untaken_delivery::{UntakenReason, record_refusal};
 use crate::Result;
 use crate::context::{HubContext, WeakContext};
 use crate::delivery::outbox::{self, OutboxHandler, PostOutcome};
@@ -103,31 +104,9 @@ async fn attempt_delivery(hub: &HubContext, leased_row: OutboxRow) -> Result<()>
         })
         .await?;
     if let Some(reason) = untaken {
-        if reason == UntakenReason::GivenUp {
-            metrics::counter!("chorus_outbox_given_up_total").increment(1);
-        }
-        metrics::counter!("chorus_channel_deliveries_untaken_total", "reason" => reason.as_str())
-            .increment(1);
+        reason.count(1);
     }
     Ok(())
-}
-
-/// Why a delivery ended without being taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UntakenReason {
-    /// The member answered with a redirect or a 4xx.
-    Refused,
-    /// The member became unreachable.
-    GivenUp,
-}
-
-impl UntakenReason {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::GivenUp => "given_up",
-        }
-    }
 }
 
 async fn prepare_attempt(
@@ -365,7 +344,9 @@ async fn settle_attempt(
         } => {
             channel_deliveries::complete_delivery(&txn.tx, member_id, seq).await?;
             mark_reachability(txn, &member, MemberChange::Reachable).await?;
-            record_refusal(txn, &member, seq, reason).await?;
+            if let Some(channel) = channels::find_channel(&txn.tx, member.channel).await? {
+                record_refusal(txn, &channel, &member, seq, reason).await?;
+            }
             (false, Some(UntakenReason::Refused))
         }
         PostOutcome::Rejected { gone: true, .. }
@@ -394,27 +375,6 @@ async fn settle_attempt(
         enqueue_member_post(txn, member_id, is_unreachable).await?;
     }
     Ok(untaken)
-}
-
-/// Tells the channel, its roster and the operators that a member did not take a message.
-async fn record_refusal(
-    txn: &mut WriteTxn<'_>,
-    member: &ChannelMemberRecord,
-    seq: LogSeq,
-    reason: &str,
-) -> Result<()> {
-    member_state::set_refusal(&txn.tx, member.id, Some((reason, txn.now()))).await?;
-    let Some(channel) = channels::find_channel(&txn.tx, member.channel).await? else {
-        return Ok(());
-    };
-    let message_id = match channel_entries::find_channel_entry(&txn.tx, seq).await? {
-        Some(entry) => parse_row(&entry)?.id,
-        None => None,
-    };
-    let data = json!({"channel_id": &*channel.public_id, "name": member.name, "message_id": message_id, "reason": reason});
-    append_delivery_refusal(txn, &channel, member, message_id, reason)?;
-    record_activity(txn, "channel_delivery_refused", &data);
-    Ok(())
 }
 
 /// Records whether the member is reachable. If that has changed, appends a row to the channel.

@@ -3,6 +3,7 @@
 
 use super::append::{ChannelSender, RoutedMessage};
 use super::common_part::CommonPart;
+use super::untaken_delivery::{UntakenReason, record_overflow};
 use super::{routing, tokens};
 use crate::Result;
 use crate::delivery::outbox::{self, OutboxPost, PostPurpose};
@@ -56,7 +57,7 @@ pub(crate) async fn enqueue_deliveries(
                 }
             }
             MemberRoute::Inbox | MemberRoute::Connection => {
-                enqueue_post(txn, member, message).await?;
+                enqueue_post(txn, channel, member, message).await?;
             }
         }
     }
@@ -65,7 +66,8 @@ pub(crate) async fn enqueue_deliveries(
 
 /// Enqueues a delivery that is posted.
 async fn enqueue_post(
-    txn: &WriteTxn<'_>,
+    txn: &mut WriteTxn<'_>,
+    channel: &ChannelRecord,
     member: &ChannelMemberRecord,
     message: &RoutedMessage<'_>,
 ) -> Result<()> {
@@ -79,7 +81,12 @@ async fn enqueue_post(
         } else {
             limits::PENDING_DELIVERIES_PER_MEMBER
         };
-        channel_deliveries::drop_all_but_newest(&txn.tx, member.id, max_kept).await?;
+        let dropped = channel_deliveries::drop_all_but_newest(&txn.tx, member.id, max_kept).await?;
+        // What an unreachable member misses beyond its backlog was told when it became unreachable.
+        if let Some(dropped) = dropped.filter(|_| !is_unreachable) {
+            UntakenReason::Overflowed.count(dropped.count);
+            record_overflow(txn, channel, member, dropped.last_seq).await?;
+        }
     }
     Ok(())
 }

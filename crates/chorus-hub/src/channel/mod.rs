@@ -20,3 +20,4 @@ pub mod post_message;
 mod routing;
 pub mod tokens;
 pub mod tools;
+mod untaken_delivery;

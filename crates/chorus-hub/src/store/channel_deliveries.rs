@@ -66,20 +66,33 @@ pub(crate) async fn complete_deliveries_to(
         .map(drop)
 }
 
-/// Drops all pending deliveries but the newest `kept_count`.
+/// Deliveries that were dropped because too many were pending.
+pub(crate) struct DroppedDeliveries {
+    pub count: u64,
+    pub last_seq: LogSeq,
+}
+
+/// Drops all pending deliveries but the newest `kept_count`; `None` when there are no more.
 pub(crate) async fn drop_all_but_newest(
     tx: &DbConnection<'_>,
     member: MemberId,
     kept_count: usize,
-) -> Result<(), DbError> {
-    const SQL: &str = "delete from deliveries where member = $1 and seq <=
-                       (select seq from deliveries where member = $1 order by seq desc limit 1 offset $2)";
-    tx.execute(
-        SQL,
-        &[SqlParam::id(member), SqlParam::Int(kept_count as i64)],
-    )
-    .await
-    .map(drop)
+) -> Result<Option<DroppedDeliveries>, DbError> {
+    const LAST_DROPPED: &str =
+        "select seq from deliveries where member = $1 order by seq desc limit 1 offset $2";
+    const DROP: &str = "delete from deliveries where member = $1 and seq <= $2";
+    let kept_count = SqlParam::Int(kept_count as i64);
+    let found = tx
+        .query_first(LAST_DROPPED, &[SqlParam::id(member), kept_count])
+        .await?;
+    let Some(row) = found else {
+        return Ok(None);
+    };
+    let last_seq: LogSeq = row.id(0)?;
+    let count = tx
+        .execute(DROP, &[SqlParam::id(member), SqlParam::id(last_seq)])
+        .await?;
+    Ok(Some(DroppedDeliveries { count, last_seq }))
 }
 
 /// Drops all pending deliveries of the member.

@@ -1,5 +1,7 @@
 //! The begin and the commit of a write group, on a real database or on that of a simulation.
 
+use super::commit_meters;
+use super::counters::CounterDeltas;
 use super::log::{self, LogHead};
 use super::write_group::{CommitFailure, GroupError};
 use super::{DbConnection, DbError, sql_dialect};

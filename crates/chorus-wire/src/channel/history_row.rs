@@ -42,6 +42,8 @@ pub enum MemberChange {
     Reachable,
     /// It did not take the message `id`; `message` says why.
     Refused,
+    /// Too many messages wait for it: those up to the message `id` are only in the history.
+    Dropped,
 }
 
 /// A row of a channel's history. Which fields it has depends on its `type`.

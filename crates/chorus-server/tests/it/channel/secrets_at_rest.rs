@@ -1,5 +1,6 @@
 //! Credentials that travel in deliveries are sealed at rest, and readers get them unchanged (D-105, R-74).
 
+use crate::support::actors::database::dump_postgres;
 use crate::support::actors::remote_member::{OwnedChannel, RemoteMember};
 use crate::support::hub::Hub;
 use serde_json::{Value, json};
@@ -94,6 +95,32 @@ sqlite_story!(a_backup_has_no_token_that_a_client_was_given, |hub| async {
         }
     }
 });
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgresql_database_has_no_token_that_a_client_was_given() {
+    // R-74, D-105
+    let Some(hub) = Hub::postgres(|_| ()).await else {
+        return;
+    };
+    let seen = make_traffic(&hub).await;
+    let secrets: Vec<String> = seen.iter().flat_map(|text| find_secrets(text)).collect();
+    assert!(secrets.len() >= 14, "{secrets:?}");
+    let url = hub.settings.hub.database_url.as_ref().unwrap().expose();
+    let rows = dump_postgres(url).await;
+    let has_row_of = |table: &str| rows.iter().any(|(name, _)| name == table);
+    assert!(
+        ["log", "principals", "sessions", "channel_tokens"]
+            .into_iter()
+            .all(has_row_of)
+    );
+    for secret in &secrets {
+        let in_hexadecimal: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for (table, row) in &rows {
+            let is_found = row.contains(secret.as_str()) || row.contains(&in_hexadecimal);
+            assert!(!is_found, "{table} has {secret}: {row}");
+        }
+    }
+}
 
 story!(
     a_delivery_is_replayed_with_the_credentials_it_had_live,

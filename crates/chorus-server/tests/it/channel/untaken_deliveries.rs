@@ -2,6 +2,7 @@
 
 use super::delivery_failures::{DAY, broken, later, taken};
 use crate::support::actors::Reply;
+use crate::support::actors::database::run_sql;
 use crate::support::actors::remote_member::{OwnedChannel, RemoteMember};
 use crate::support::hub::Hub;
 use serde_json::{Value, json};
@@ -79,6 +80,56 @@ story!(
         assert_eq!(told.len(), 1);
         assert_eq!(told[0]["data"]["name"], "oak");
         assert!(untaken_count(&hub, "given_up").await > counted);
+    }
+);
+
+story!(
+    deliveries_that_overflow_are_told_once_until_the_member_takes_one,
+    |hub| async {
+        // R-90
+        let room = OwnedChannel::create(&hub, "alice").await;
+        let script = |turn| if turn == 0 { broken() } else { taken() };
+        let mut oak = RemoteMember::scripted(&hub, script).await;
+        room.add_remote("oak", &oak.url()).await;
+        let counted = untaken_count(&hub, "overflow").await;
+        let first = room.post_message("one").await;
+        assert_eq!(oak.texts(1).await, ["one"]);
+        hub.maintain().await;
+        // As many waiting messages as are kept; those that the story did not post have sequences far ahead.
+        let fill = "insert into deliveries (member, seq)
+            with recursive n(i) as (select 1 union all select i + 1 from n where i < 9999)
+            select m.id, n.i + 1000000 from channel_members m, n where m.name = 'oak'";
+        run_sql(&hub, fill).await;
+        let waiting = room.history().await.len();
+        // The message that waits first is dropped; the next one drops another, and is not told.
+        room.post_message("two").await;
+        let lines = room.history().await;
+        assert_eq!(lines.len(), waiting + 2, "{lines:?}");
+        let line = &lines[waiting..]
+            .iter()
+            .find(|line| line["type"] == "member")
+            .unwrap();
+        assert_eq!(
+            (&line["change"], &line["name"], &line["id"]),
+            (&json!("dropped"), &json!("oak"), &first["id"]),
+            "{line}"
+        );
+        let reason = line["message"].as_str().unwrap();
+        assert!(reason.contains("10000"), "{line}");
+        assert_eq!(room.member("oak").await["refusal"]["reason"], reason);
+        let told = activity(&hub, "channel_deliveries_dropped").await;
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0]["data"]["message_id"], first["id"], "{told:?}");
+        room.post_message("three").await;
+        assert_eq!(room.history().await.len(), waiting + 3);
+        assert!(untaken_count(&hub, "overflow").await >= counted + 2);
+
+        let empty = "delete from deliveries where not exists (select 1 from log l where l.seq = deliveries.seq)";
+        run_sql(&hub, empty).await;
+        later(&hub, std::time::Duration::from_secs(60)).await;
+        assert_eq!(oak.texts(1).await, ["three"]);
+        hub.maintain().await;
+        assert_eq!(room.member("oak").await.get("refusal"), None, "it took one");
     }
 );
 

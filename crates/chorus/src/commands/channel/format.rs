@@ -73,6 +73,7 @@ fn format_member_change(change: Option<MemberChange>) -> &'static str {
         Some(MemberChange::Unreachable) => "cannot be reached",
         Some(MemberChange::Reachable) => "can be reached again",
         Some(MemberChange::Refused) => "did not take a message:",
+        Some(MemberChange::Dropped) => "does not get its oldest messages:",
         None => "changed",
     }
 }
