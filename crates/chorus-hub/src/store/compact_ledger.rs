@@ -1,7 +1,10 @@
 //! Retention of the market: deletes ended jobs, and replaces old postings by one opening posting per account, so that the
 //! remaining postings still rebuild every balance (D-33).
 
-use super::{AccountId, ColumnReader, DbConnection, DbError, FromRow, OwnerId, SqlParam, WriteTxn};
+use super::{
+    AccountId, ColumnReader, DbConnection, DbError, FromRow, OwnerId, SqlParam, WriteTxn,
+    reputation,
+};
 use chorus_wire::{limits, time::UnixMicros};
 
 /// Max rows of one step. Each posting touches two accounts, and on PostgreSQL each account takes a few round trips.
@@ -17,6 +20,7 @@ pub(super) async fn run_compaction_step(
     Ok(delete_old_jobs(&txn.tx, keep_since).await?
         + delete_lost_updates(&txn.tx).await?
         + delete_old_judgements(&txn.tx, keep_since).await?
+        + reputation::merge_old_days(&txn.tx, keep_since, txn.now(), STEP_ROWS).await?
         + compact_postings(&txn.tx, keep_since).await?)
 }
 

@@ -51,6 +51,7 @@ async fn delete_agent(tx: &DbConnection<'_>, agent: AgentId) -> Result<bool, DbE
     }
     for sql in [
         "delete from reputations where agent = $1",
+        "delete from hirer_days where agent = $1",
         "delete from trimmed where subject = $1",
     ] {
         tx.execute(sql, &[SqlParam::id(agent)]).await?;

@@ -107,6 +107,44 @@ pub(crate) async fn read_recent_stats(
     })
 }
 
+/// The day that stands for all days that retention has merged. The row of a hirer stays, because each is counted once.
+const MERGED_DAY: i64 = 0;
+
+/// Merges up to `limit` days before `keep_since` that are not recent any more. Returns how many.
+pub(super) async fn merge_old_days(
+    tx: &DbConnection<'_>,
+    keep_since: UnixMicros,
+    now: UnixMicros,
+    limit: i64,
+) -> Result<u64, DbError> {
+    macro_rules! old_days {
+        () => {
+            "(agent, owner, day) in (select agent, owner, day from hirer_days where day > 0 and day < $1
+                                     order by day, agent, owner limit $2)"
+        };
+    }
+    const MERGE: &str = concat!(
+        "insert into hirer_days (agent, owner, day, successes, failures, earned)
+         select agent, owner, cast($3 as bigint), cast(sum(successes) as bigint), cast(sum(failures) as bigint),
+                cast(sum(earned) as bigint) from hirer_days where ",
+        old_days!(),
+        " group by agent, owner
+         on conflict (agent, owner, day) do update set successes = hirer_days.successes + excluded.successes,
+         failures = hirer_days.failures + excluded.failures, earned = hirer_days.earned + excluded.earned"
+    );
+    const DELETE: &str = concat!("delete from hirer_days where ", old_days!());
+    let first_recent = now.0 / DAY_MICROS - RECENT_DAYS;
+    let first_kept = SqlParam::Int(first_recent.min(keep_since.0 / DAY_MICROS));
+    let limit = SqlParam::Int(limit);
+    let merged = tx
+        .execute(MERGE, &[first_kept, limit, SqlParam::Int(MERGED_DAY)])
+        .await?;
+    if merged == 0 {
+        return Ok(0);
+    }
+    tx.execute(DELETE, &[first_kept, limit]).await
+}
+
 /// The judgement of a job, as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JudgementRecord {

@@ -1,6 +1,7 @@
 //! Retention in the market: old jobs and postings are deleted, and every balance can still be recomputed (D-33).
 
 use crate::support::actors::Agent;
+use crate::support::actors::database::read_number;
 use crate::support::actors::market::{
     assert_market_refused, balance_and_held, job_request, job_state, register_requester,
     register_worker, reputation_score, request_job, success_result,
@@ -232,5 +233,40 @@ story!(
             "a day later the id is free, and this is another payment"
         );
         rebuilt(&hub, &[&boss, &worker]).await;
+    }
+);
+
+story!(
+    the_days_of_a_hirer_are_merged_and_the_hirer_is_counted_once,
+    with(|set| set.hub.retain = Some(2 * DAY)),
+    |hub| async {
+        // what a score rests on is kept by day for 30 days, whatever is retained; after that only who has hired
+        const ROWS: &str = "select count(*) from hirer_days";
+        let boss = register_requester(&hub).await;
+        let worker = register_worker(&hub, "worker-1").await;
+        for day in 0..3 {
+            done(&boss, &worker, &format!("job-{day}")).await;
+            hub.advance(DAY);
+        }
+        hub.advance(20 * DAY);
+        hub.maintain().await;
+        assert_eq!(read_number(&hub, ROWS).await, 3);
+        let stats = async || {
+            let reputation = hub.anonymous().get("/reputation/worker-1").await.json();
+            reputation["stats"].clone()
+        };
+        assert_eq!(stats().await["last_30_days"]["successes"], 3);
+        hub.advance(20 * DAY);
+        hub.maintain().await;
+        assert_eq!(read_number(&hub, ROWS).await, 1);
+        done(&boss, &worker, "job-3").await;
+        let stats = stats().await;
+        assert_eq!(
+            (&stats["successes"], &stats["distinct_hirers"]),
+            (&json!(4), &json!(1))
+        );
+        assert_eq!(stats["earned"], 0.4);
+        assert_eq!(stats["last_30_days"]["successes"], 1);
+        assert_eq!(read_number(&hub, ROWS).await, 2);
     }
 );
