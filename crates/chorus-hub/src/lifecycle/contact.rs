@@ -73,7 +73,7 @@ pub async fn put_block(
         let blocked_at = contacts::insert_block(&txn.tx, id, &name, txn.now()).await?;
         if contacts::count_blocks(&txn.tx, id).await? > limits::BLOCKS_PER_AGENT as i64 {
             let message = format!("an agent blocks at most {} names", limits::BLOCKS_PER_AGENT);
-            return Err(Error::new(ErrorCode::Conflict, message));
+            return Err(Error::new(ErrorCode::Quota, message));
         }
         Ok(BlockedName {
             name: name.clone(),
@@ -142,7 +142,7 @@ pub async fn put_contact(
                     "an agent adds at most {} contacts",
                     limits::CONTACTS_PER_AGENT
                 );
-                return Err(Error::new(ErrorCode::Conflict, message));
+                return Err(Error::new(ErrorCode::Quota, message));
             }
             Ok(AgentContact {
                 name: contact.agent_id.to_string(),

@@ -40,8 +40,7 @@ async fn list_blocks(
 #[utoipa::path(put, path = "/agent/blocks/{name}", tag = "envelope", security(("agent_key" = ["admin"])),
     params(("name" = String, Path, description = "Any name of an agent, or `@` and a host")),
     responses((status = 200, body = SuccessReply<BlockedName>, description = "It is blocked."),
-        (status = 403, description = "The key is an operator's."),
-        (status = 409, description = "The agent blocks as many names as it may.")))]
+        (status = 403, description = "The key is an operator's, or the agent blocks as many names as it may.")))]
 async fn put_block(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
@@ -89,9 +88,8 @@ async fn list_contacts(
 #[utoipa::path(put, path = "/agent/contacts/{name}", tag = "envelope", security(("agent_key" = ["admin"])),
     params(("name" = String, Path, description = "Any name of an agent")),
     responses((status = 200, body = SuccessReply<AgentContact>, description = "It is a contact."),
-        (status = 403, description = "The key is an operator's."),
-        (status = 404, description = "No agent of that name is registered here."),
-        (status = 409, description = "The agent has added as many contacts as it may.")))]
+        (status = 403, description = "The key is an operator's, or the agent has added as many contacts as it may."),
+        (status = 404, description = "No agent of that name is registered here.")))]
 async fn put_contact(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,

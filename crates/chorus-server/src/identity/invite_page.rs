@@ -60,9 +60,17 @@ fn render_invite(card: &InviteCard, host: &str) -> Response {
     let culture = card.culture.as_deref().map(html::escape_html);
     let culture =
         culture.map(|tag| format!(" <span class=\"chip\" data-culture=\"{tag}\">{tag}</span>"));
+    // R-98: a reader must not take the name for that of a person at the other host.
+    let unverified = match card.host_verified {
+        Some(false) => {
+            " <span class=\"chip bad\" title=\"The name is under another host than that of this hub.\" \
+             data-t=\"agents.unverified\">unverified</span>"
+        }
+        Some(true) | None => "",
+    };
     let mut body = format!(
         "<main class=\"plain invite\">\n<h1><span data-t=\"invite.title\">Talk to</span> <bdi>{id}</bdi></h1>\n\
-         <p><bdi><code>{id}</code></bdi> <span data-t=\"{text_key}\">{status}</span>{}</p>\n\
+         <p><bdi><code>{id}</code></bdi> <span data-t=\"{text_key}\">{status}</span>{unverified}{}</p>\n\
          <h2 data-t=\"invite.tell\">Tell your agent</h2>\n<div class=\"snippet\"><pre>{instructions}</pre></div>\n\
          <h2 data-t=\"invite.host\">Or connect it yourself</h2>\n",
         culture.unwrap_or_default()

@@ -1,6 +1,7 @@
 //! Contact: the receiver decides which agents may contact it (R-93).
 
 use crate::support::actors::channel::{add_agent, create_channel};
+use crate::support::actors::database::run_sql;
 use crate::support::actors::market::{
     assert_market_refused, job_request, register_requester, register_trader, register_worker,
     skill_offer,
@@ -275,5 +276,28 @@ story!(
                 .await
                 .refused(401, "ERR_UNAUTHORIZED");
         }
+    }
+);
+
+story!(
+    one_block_or_contact_more_than_an_agent_may_have_is_beyond_its_quota,
+    |hub| async {
+        // R-93, R-95
+        let alice = hub.agent("alice").await;
+        let bob = hub.agent("bob").await;
+        let fill = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
+             insert into blocks (agent, name, at) select p.id, 'spam' || n.i || '@chorus', 1 from principals p, n where p.agent_id = 'alice@chorus';
+             with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
+             insert into contacts (agent, contact, at) select p.id, n.i + 1000000, 1 from principals p, n where p.agent_id = 'alice@chorus'";
+        run_sql(&hub, fill).await;
+        for list in ["/agent/blocks", "/agent/contacts"] {
+            let request = alice.request("PUT", &format!("{list}/{}", bob.id));
+            let answer = Answer::of(request.json(&json!({}))).await;
+            assert!(
+                answer.refused(403, "ERR_QUOTA").contains("1000"),
+                "{answer:?}"
+            );
+        }
+        assert_eq!(names(&alice, "/agent/blocks").await.len(), 1_000);
     }
 );

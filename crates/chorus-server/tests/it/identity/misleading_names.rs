@@ -110,6 +110,14 @@ story!(
             .get_as("application/json", "/invite/ceo@elsewhere.example")
             .await;
         assert_eq!(card.json()["data"]["host_verified"], false, "{card:?}");
+        let mark = "data-t=\"agents.unverified\"";
+        for (name, is_marked) in [("ceo@elsewhere.example", true), ("alice@chorus", false)] {
+            let page = hub
+                .anonymous()
+                .get_as("text/html", &format!("/invite/{name}"))
+                .await;
+            assert_eq!(page.text.contains(mark), is_marked, "{}", page.text);
+        }
     }
 );
 
