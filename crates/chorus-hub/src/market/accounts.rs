@@ -6,9 +6,8 @@ use crate::context::HubContext;
 use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingFilter, PostingRow};
 use crate::store::{AccountId, DbConnection, OwnerId, PostingId, principals};
 use crate::{Principal, Result};
-use chorus_wire::market::transfer::{
-    AuditReply, CreditIssue, LedgerPosting, OwnerAccount, PostingLeg,
-};
+use chorus_wire::list_page::ListPage;
+use chorus_wire::market::transfer::{CreditIssue, LedgerPosting, OwnerAccount, PostingLeg};
 use chorus_wire::{Error, ErrorCode, limits};
 
 /// `GET /accounts/{owner}`; without a name, the account of the calling agent's owner.
@@ -98,7 +97,7 @@ pub async fn list_postings(
     job_id: Option<String>,
     before: Option<i64>,
     limit: usize,
-) -> Result<AuditReply> {
+) -> Result<ListPage<LedgerPosting>> {
     let caller_owner = match principal {
         Principal::Anonymous => return Err(ErrorCode::Unauthorized.into()),
         Principal::Agent(agent) => Some(agent.owner),
@@ -106,10 +105,12 @@ pub async fn list_postings(
     };
     // PostgreSQL refuses NUL in text: the query would fail instead of finding nothing.
     if job_id.as_ref().is_some_and(|job_id| job_id.contains('\0')) {
-        return Ok(AuditReply {
-            postings: Vec::new(),
+        return Ok(ListPage {
+            rows: Vec::new(),
+            next: None,
         });
     }
+    let limit = limit.clamp(1, limits::AUDIT_PAGE);
     let principal = principal.clone();
     let postings = hub
         .store()
@@ -129,13 +130,15 @@ pub async fn list_postings(
                     job_id,
                     before: before.map(PostingId),
                 },
-                limit.clamp(1, limits::AUDIT_PAGE),
+                limit,
             )
             .await?)
         })
         .await?;
-    Ok(AuditReply {
-        postings: postings.into_iter().map(describe_posting).collect(),
+    let last = postings.last().filter(|_| postings.len() == limit);
+    Ok(ListPage {
+        next: last.map(|posting| posting.id.to_string()),
+        rows: postings.into_iter().map(describe_posting).collect(),
     })
 }
 

@@ -1,9 +1,8 @@
 //! Who has a job: the board, claims with their leases, the next worker, and deliveries that wait for approval.
 
-use super::jobs::{JobEndRecord, JobRecord, select_jobs};
-use super::{AgentId, DbConnection, DbError, FromRow, JobId, OwnerId, SqlParam};
+use super::jobs::{JobEndRecord, JobPage, read_job_page, select_jobs};
+use super::{AgentId, DbConnection, DbError, JobId, OwnerId, SqlParam};
 use chorus_wire::credits::Credits;
-use chorus_wire::limits;
 use chorus_wire::time::UnixMicros;
 
 /// A worker of a job, with what is agreed when it gets the job.
@@ -89,22 +88,17 @@ pub(crate) async fn list_open_jobs(
     skill: Option<&str>,
     after: JobId,
     limit: usize,
-) -> Result<Vec<JobRecord>, DbError> {
+) -> Result<JobPage, DbError> {
     const ALL: &str = select_jobs!("where j.state = 'open' and j.id > $1 order by j.id limit $2");
     const OF_SKILL: &str = select_jobs!(
         "where j.state = 'open' and j.skill = $3 and j.id > $1 order by j.id limit $2"
     );
     let page = [SqlParam::id(after), SqlParam::Int(limit as i64)];
-    let (rows, _) = match skill {
+    match skill {
         Some(skill) => {
             let params = [page[0], page[1], SqlParam::Text(skill)];
-            tx.query_within_bytes(OF_SKILL, &params, limits::HISTORY_PAGE_BYTES)
-                .await?
+            read_job_page(tx, OF_SKILL, &params, limit).await
         }
-        None => {
-            tx.query_within_bytes(ALL, &page, limits::HISTORY_PAGE_BYTES)
-                .await?
-        }
-    };
-    rows.into_iter().map(JobRecord::from_row).collect()
+        None => read_job_page(tx, ALL, &page, limit).await,
+    }
 }

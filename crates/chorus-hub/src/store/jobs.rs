@@ -414,7 +414,7 @@ pub(crate) async fn list_jobs(
     filter: &str,
     before: JobId,
     limit: usize,
-) -> Result<Vec<JobRecord>, DbError> {
+) -> Result<JobPage, DbError> {
     macro_rules! job_ids_where {
         ($column:literal, $name:literal) => {
             concat!(
@@ -452,8 +452,30 @@ pub(crate) async fn list_jobs(
         SqlParam::Int(limit as i64),
         SqlParam::Text(filter),
     ];
-    let (rows, _) = tx
-        .query_within_bytes(sql, &params, limits::HISTORY_PAGE_BYTES)
+    read_job_page(tx, sql, &params, limit).await
+}
+
+/// Some jobs in the order of a list; `is_complete` when no more follow.
+pub(crate) struct JobPage {
+    pub jobs: Vec<JobRecord>,
+    pub is_complete: bool,
+}
+
+/// Reads a page of jobs, bounded in rows and in bytes.
+pub(super) async fn read_job_page(
+    tx: &DbConnection<'_>,
+    sql: &'static str,
+    params: &[SqlParam<'_>],
+    limit: usize,
+) -> Result<JobPage, DbError> {
+    let (rows, has_all_rows) = tx
+        .query_within_bytes(sql, params, limits::HISTORY_PAGE_BYTES)
         .await?;
-    rows.into_iter().map(JobRecord::from_row).collect()
+    Ok(JobPage {
+        is_complete: has_all_rows && rows.len() < limit,
+        jobs: rows
+            .into_iter()
+            .map(JobRecord::from_row)
+            .collect::<Result<_, _>>()?,
+    })
 }

@@ -33,10 +33,20 @@ pub fn wrap_page<T>(state: &AppState, page: ListPage<T>) -> SuccessReply<Vec<T>>
 
 /// A bare page of a list: its `Link` header leads to the next one. `query` is that of the request.
 pub fn bare_page<T: Serialize>(value: &T, query: &QueryParams, next: Option<&str>) -> ApiResult {
+    bare_page_by(value, query, "after", next)
+}
+
+/// The same for a list that continues by another parameter, such as `before` where the newest rows come first.
+pub fn bare_page_by<T: Serialize>(
+    value: &T,
+    query: &QueryParams,
+    parameter: &str,
+    next: Option<&str>,
+) -> ApiResult {
     let mut response = bare_json(StatusCode::OK, value)?;
     if let Some(cursor) = next {
         // Without a path, it holds under every prefix that a proxy puts before the hub's paths.
-        let link = format!("<?{}>; rel=\"next\"", query.encode_with("after", cursor));
+        let link = format!("<?{}>; rel=\"next\"", query.encode_with(parameter, cursor));
         let link = HeaderValue::try_from(link).map_err(Error::internal)?;
         response.headers_mut().insert(header::LINK, link);
     }

@@ -6,7 +6,6 @@ use axum::extract::State;
 use chorus_hub::market;
 use chorus_wire::market::transfer::AuditReply;
 use chorus_wire::{Error, limits};
-use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -19,9 +18,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(get, path = "/audit", tag = "market", security(("agent_key" = ["market"]), ("operator_key" = [])),
     params(("job_id" = Option<String>, Query, description = "Only the postings of this job"),
         ("owner_id" = Option<String>, Query, description = "Only the postings of this owner"),
-        ("before" = Option<i64>, Query, description = "Only postings before this id, for the next page"),
+        ("before" = Option<i64>, Query, description = "Continue here: the `before` of the `Link` header of the page before, or the id of a posting"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),
-    responses((status = 200, body = AuditReply, description = "The postings."),
+    responses((status = 200, body = AuditReply, description = "The postings. When there are more, a `Link` header with `rel=\"next\"` leads to them."),
         (status = 403, description = "The key is not of that owner."),
         (status = 404, description = "There is no such owner.")))]
 async fn list_postings(
@@ -35,7 +34,7 @@ async fn list_postings(
         .transpose()
         .map_err(|_| Error::validation("before must be the id of a posting"))?;
     let limit = query.page_limit(limits::AUDIT_PAGE)?;
-    let postings = market::list_postings(
+    let page = market::list_postings(
         &principal,
         &state.hub,
         text("owner_id")?,
@@ -44,5 +43,8 @@ async fn list_postings(
         limit,
     )
     .await?;
-    reply::bare_json(StatusCode::OK, &postings)
+    let postings = AuditReply {
+        postings: page.rows,
+    };
+    reply::bare_page_by(&postings, &query, "before", page.next.as_deref())
 }

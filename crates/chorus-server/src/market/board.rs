@@ -25,9 +25,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// The jobs that any agent with the skill may claim, oldest first, with their inputs.
 #[utoipa::path(get, path = "/board", tag = "market", security(("agent_key" = ["market"]), ("operator_key" = [])),
     params(("skill" = Option<String>, Query, description = "Only jobs for this skill"),
-        ("after" = Option<String>, Query, description = "Only jobs after this job_id, for the next page"),
+        ("after" = Option<String>, Query, description = "Continue here: the `after` of the `Link` header of the page before, or a job_id"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 100 counts as 100, which is also the default")),
-    responses((status = 200, body = JobBoard, description = "The jobs."),
+    responses((status = 200, body = JobBoard, description = "The jobs. When there are more, a `Link` header with `rel=\"next\"` leads to them."),
         (status = 404, description = "There is no such job as `after` names.")))]
 async fn list_board(
     State(state): State<AppState>,
@@ -37,10 +37,8 @@ async fn list_board(
     let limit = query.page_limit(limits::BOARD_PAGE)?;
     let skill = query.get_single("skill")?;
     let after = query.get_single("after")?;
-    reply::bare_json(
-        StatusCode::OK,
-        &jobs::list_board(&principal, &state.hub, skill, after, limit).await?,
-    )
+    let page = jobs::list_board(&principal, &state.hub, skill, after, limit).await?;
+    reply::bare_page(&JobBoard { jobs: page.rows }, &query, page.next.as_deref())
 }
 
 /// Claim a job on the board

@@ -51,9 +51,9 @@ async fn request_job(
 #[utoipa::path(get, path = "/jobs", tag = "market", security(("agent_key" = ["market"]), ("operator_key" = [])),
     params(("role" = Option<String>, Query, pattern = "^(orchestrator|worker)$", description = "Only jobs that the agent requested, or only those that it works on"),
         ("status" = Option<String>, Query, pattern = "^(PENDING|SUCCESS|FAILURE|open|held|dispatched|input-required|delivered|done|failed|cancelled|expired)$", description = "Only jobs with this status or state"),
-        ("before" = Option<String>, Query, description = "Only jobs before this job_id, for the next page"),
+        ("before" = Option<String>, Query, description = "Continue here: the `before` of the `Link` header of the page before, or a job_id"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 200 counts as 200, which is also the default")),
-    responses((status = 200, body = JobList, description = "The jobs."),
+    responses((status = 200, body = JobList, description = "The jobs. When there are more, a `Link` header with `rel=\"next\"` leads to them."),
         (status = 404, description = "There is no such job as `before` names.")))]
 async fn list_jobs(
     State(state): State<AppState>,
@@ -64,10 +64,9 @@ async fn list_jobs(
     let role = query.get_single("role")?;
     let status = query.get_single("status")?;
     let before = query.get_single("before")?;
-    reply::bare_json(
-        StatusCode::OK,
-        &jobs::list_jobs(&principal, &state.hub, role, status, before, limit).await?,
-    )
+    let page = jobs::list_jobs(&principal, &state.hub, role, status, before, limit).await?;
+    let jobs = JobList { jobs: page.rows };
+    reply::bare_page_by(&jobs, &query, "before", page.next.as_deref())
 }
 
 /// Get a job

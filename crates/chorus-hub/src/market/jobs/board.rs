@@ -12,7 +12,8 @@ use crate::store::job_board::{self, JobAssignment};
 use crate::store::jobs::{self, JobRecord};
 use crate::store::{JobEvent, JobId, JobState, RowId, WriteTxn, job_updates, principals};
 use crate::{Principal, Result, limits};
-use chorus_wire::market::job::{self as wire, DispatchedJob, JobBoard, JobUpdateKind};
+use chorus_wire::list_page::ListPage;
+use chorus_wire::market::job::{self as wire, DispatchedJob, JobUpdateKind};
 use chorus_wire::{Error, ErrorCode, limits as wire_limits};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub async fn list_board(
     skill_name: Option<&str>,
     after: Option<&str>,
     limit: usize,
-) -> Result<JobBoard> {
+) -> Result<ListPage<wire::Job>> {
     if matches!(principal, Principal::Anonymous) {
         return Err(ErrorCode::Unauthorized.into());
     }
@@ -47,13 +48,17 @@ pub async fn list_board(
             Ok(job_board::list_open_jobs(tx, skill_name.as_deref(), after_id, limit).await?)
         })
         .await?;
-    let jobs = found
-        .iter()
-        // An overdue job cannot be claimed, although the hub has not closed it yet.
-        .filter(|job| job.deadline > now)
-        .map(|job| status::describe_job(job, true))
-        .collect();
-    Ok(JobBoard { jobs })
+    // An overdue job cannot be claimed, although the hub has not closed it yet.
+    let is_open = |job: &&JobRecord| job.deadline > now;
+    Ok(ListPage {
+        next: status::next_job_id(&found),
+        rows: found
+            .jobs
+            .iter()
+            .filter(is_open)
+            .map(|job| status::describe_job(job, true))
+            .collect(),
+    })
 }
 
 /// `POST /jobs/{id}/claim`: the first agent that claims a job has it. It must offer the skill within the budget, and take the input.

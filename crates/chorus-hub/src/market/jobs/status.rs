@@ -1,11 +1,12 @@
 //! Job status, for the job's requester and worker and for operators only.
 
 use crate::context::HubContext;
-use crate::store::jobs::{self, JobRecord, JobRole, NO_WORKER};
+use crate::store::jobs::{self, JobPage, JobRecord, JobRole, NO_WORKER};
 use crate::store::{JobId, JobState, RowId, job_updates};
 use crate::{Principal, Result};
 use chorus_wire::credits::CURRENCY;
-use chorus_wire::market::job::{self as wire, DispatchedJob, JobList, JobStatus};
+use chorus_wire::list_page::ListPage;
+use chorus_wire::market::job::{self as wire, DispatchedJob, JobStatus};
 use chorus_wire::{Error, ErrorCode, limits};
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ pub async fn list_jobs(
     status: Option<&str>,
     before: Option<&str>,
     limit: usize,
-) -> Result<JobList> {
+) -> Result<ListPage<wire::Job>> {
     // An operator sees the jobs of all agents.
     let agent_id = match principal {
         Principal::Operator(_) => None,
@@ -95,11 +96,20 @@ pub async fn list_jobs(
     // A worker that comes back does what waits for it: those jobs come with their input.
     let needs_input =
         |job: &JobRecord| job.end.is_none() && agent_id.is_some_and(|agent| agent == job.worker);
-    let jobs = found
-        .iter()
-        .map(|job| describe_job(job, needs_input(job)))
-        .collect();
-    Ok(JobList { jobs })
+    Ok(ListPage {
+        next: next_job_id(&found),
+        rows: found
+            .jobs
+            .iter()
+            .map(|job| describe_job(job, needs_input(job)))
+            .collect(),
+    })
+}
+
+/// Where the next page of a list continues: after the last job that was looked at.
+pub(super) fn next_job_id(page: &JobPage) -> Option<String> {
+    let last = page.jobs.last().filter(|_| !page.is_complete);
+    last.map(|job| job.job_id.clone())
 }
 
 pub(super) async fn find_job(hub: &HubContext, job_id: &str) -> Result<Option<JobRecord>> {

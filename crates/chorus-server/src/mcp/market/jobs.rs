@@ -8,6 +8,7 @@ use crate::mcp::tool_error::ToolError;
 use chorus_hub::market::jobs;
 use chorus_wire::contract::{FieldCheck, OPAQUE_ID};
 use chorus_wire::credits::Credits;
+use chorus_wire::list_page::ListPage;
 use chorus_wire::market::job::{
     ANY_TEXT, Job, JobOutcome, JobResult, JobResultBody, JobStatus, NOTE_CHECK, OUTPUT_DATA_CHECK,
     WorkerNote,
@@ -43,30 +44,31 @@ pub fn job_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, or the latest you gave (role orchestrator) or were given (role worker). As a \
-    worker find what waits for you with status PENDING. Newest first; one job comes with its timeline. With board: true the jobs \
-    that you may claim, oldest first.";
+const JOB_DESCRIPTION: &str = "See where jobs stand: one by its job_id, with its timeline, or the latest you gave \
+    (role orchestrator) or were given (role worker), newest first. As a worker find what waits for you with status \
+    PENDING. With board: true the jobs you may claim, oldest first.";
 
-const ACT_DESCRIPTION: &str = "Act on a job: claim one from the board (you must offer the skill), and as the one who asked for it cancel it, answer the \
-    worker's question with text, or approve or reject (text says why) a delivery.";
+const ACT_DESCRIPTION: &str = "Act on a job: claim one from the board (you must offer the skill), or as its hirer \
+    cancel it, answer the worker's question with text, approve or reject (text says why) a delivery.";
 
-const RESULT_DESCRIPTION: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you are paid; or FAILURE with \
-    error_message, and the budget goes back; SKILL_MISMATCH as error_code declines at no cost. PENDING reports progress, or asks one question.";
+const RESULT_DESCRIPTION: &str = "Report the result of a job you were hired for: SUCCESS with output_data, and you \
+    are paid; or FAILURE with error_message, and the budget goes back; error_code SKILL_MISMATCH declines at no cost. \
+    PENDING reports progress or asks one question.";
 
 wire_object! {
     /// `market_job`
     MarketJobArgs, refuses unknown => {
-        /// One job; everything else is then left out.
+        /// One job; then nothing else.
         nullable job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
-        /// Which side you are on; both without it.
+        /// Both without it.
         nullable role: String = FieldCheck::OneOf(&["orchestrator", "worker"]);
-        /// Only jobs that stand so.
+        /// Only these.
         nullable status: JobStatus = FieldCheck::OneOf(JobStatus::TEXTS);
-        /// At most this many; 50 without it.
+        /// 50 without it.
         nullable limit: usize = page_limit(limits::JOBS_PAGE);
-        /// The jobs on the board instead of yours.
+        /// The board instead of yours.
         nullable board: bool = FieldCheck::Bool;
-        /// Only jobs older than this job_id, on the board newer.
+        /// Older than this job_id, on the board newer.
         nullable before: String = FieldCheck::Grammar(&OPAQUE_ID);
     }
 }
@@ -99,7 +101,7 @@ async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobP
         let found = jobs::list_board(principal, hub, None, args.before.as_deref(), limit)
             .await
             .map_err(|error| ToolError::from(error).about_field("before"))?;
-        return Ok(describe_page(found.jobs, limit));
+        return Ok(describe_page(found));
     }
     if let Some(before) = &args.before {
         // Fails for a job of other parties, whose existence must not show.
@@ -116,12 +118,12 @@ async fn get_jobs(call: ToolCall, args: MarketJobArgs) -> Result<ToolOutput<JobP
         limit,
     )
     .await?;
-    Ok(describe_page(found.jobs, limit))
+    Ok(describe_page(found))
 }
 
-fn describe_page(mut jobs: Vec<Job>, limit: usize) -> ToolOutput<JobPage> {
-    let is_full_page = jobs.len() >= limit;
-    let more = fit_page::keep_first_fitting(&mut jobs) || is_full_page;
+fn describe_page(page: ListPage<Job>) -> ToolOutput<JobPage> {
+    let mut jobs = page.rows;
+    let more = fit_page::keep_first_fitting(&mut jobs) || page.next.is_some();
     ToolOutput::new(format!("{} jobs", jobs.len()), JobPage { jobs, more })
 }
 
@@ -132,7 +134,7 @@ wire_object! {
         required job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
         /// What to do.
         required act: String = FieldCheck::OneOf(&["claim", "cancel", "answer", "approve", "reject"]);
-        /// The answer, or why it is rejected.
+        /// The answer, or why you reject.
         nullable text: String = NOTE_CHECK;
     }
 }
@@ -167,23 +169,23 @@ async fn act_on_job(call: ToolCall, args: MarketActArgs) -> Result<ToolOutput<Jo
 wire_object! {
     /// `market_result`
     MarketResultArgs, refuses unknown => {
-        /// The job you were given.
+        /// The job.
         required job_id: String = FieldCheck::Grammar(&OPAQUE_ID);
-        /// SUCCESS, FAILURE, or PENDING for a note before it.
+        /// PENDING for a note before the end.
         required status: JobStatus = JobResultBody::SHAPE.check_of("status");
-        /// What came out, in the form the skill promises.
+        /// In the form the skill promises.
         nullable output_data: Value = OUTPUT_DATA_CHECK;
-        /// What it cost, at most the budget; the price of the skill without it.
+        /// At most the budget; the skill's price without it.
         nullable execution_cost: Credits = FieldCheck::Credits { zero: true };
-        /// How long it took, in milliseconds.
+        /// How long it took.
         nullable execution_time_ms: u64 = JobResultBody::SHAPE.check_of("execution_time_ms");
-        /// Why it failed, in capitals, such as EXECUTION_ERROR.
+        /// In capitals, such as EXECUTION_ERROR.
         nullable error_code: String = ANY_TEXT;
-        /// Why it failed, in a sentence.
+        /// Why, in a sentence.
         nullable error_message: String = ANY_TEXT;
         /// With PENDING: how far you are.
         nullable progress: String = NOTE_CHECK;
-        /// With PENDING: what you must know. The answer comes as a job event; one question for each job.
+        /// With PENDING: what you must know, once a job. The answer comes as a job event.
         nullable question: String = NOTE_CHECK;
     }
 }

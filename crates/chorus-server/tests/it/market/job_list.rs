@@ -156,3 +156,43 @@ story!(a_job_of_others_is_no_place_to_go_on_from, |hub| async {
     );
     assert_eq!((known.status, known.text), (unknown.status, unknown.text));
 });
+
+story!(
+    jobs_the_board_and_postings_lead_to_their_next_page,
+    |hub| async {
+        //
+        let boss = register_requester(&hub).await;
+        let worker = register_worker(&hub, "worker-1").await;
+        for number in 0..5 {
+            let mut job = job_request(&format!("job-{number}"));
+            job["board"] = json!(true);
+            request_job(&boss, &job).await;
+        }
+        let newest_first = ["job-4", "job-3", "job-2", "job-1", "job-0"];
+        let oldest_first = ["job-0", "job-1", "job-2", "job-3", "job-4"];
+        for (reader, list, rows, expected) in [
+            (&boss, "/jobs", "jobs", newest_first),
+            (&worker, "/board", "jobs", oldest_first),
+            (&boss, "/audit", "postings", newest_first),
+        ] {
+            let mut found = Vec::new();
+            let mut query = "?limit=2".to_owned();
+            while !query.is_empty() {
+                let answer = reader.get(&format!("{list}{query}")).await;
+                assert_eq!(answer.status, 200, "{answer:?}");
+                let page = answer.json();
+                let ids = page[rows].as_array().unwrap().iter();
+                found.extend(ids.filter_map(|row| row["job_id"].as_str().map(str::to_owned)));
+                let link = answer.header("link").to_owned();
+                assert_eq!(
+                    link.is_empty(),
+                    page[rows].as_array().unwrap().len() < 2,
+                    "{link}"
+                );
+                query = link.split(['<', '>']).nth(1).unwrap_or_default().to_owned();
+                assert!(query.is_empty() || query.contains("limit=2"), "{link}");
+            }
+            assert_eq!(found, expected, "{list}");
+        }
+    }
+);
