@@ -143,6 +143,16 @@ pub const RING_RETENTION: Duration = Duration::from_secs(300);
 pub const RING_FRAMES: usize = 10_000;
 /// Max bytes of one handle's ring: 10 000 frames of ordinary size. The oldest frames are dropped.
 pub const RING_BYTES: usize = 16 * 1024 * 1024;
+/// Max open items under one handle: far more than people and their agents keep in view. A further
+/// frame is delivered and answered with `"kept": false`.
+pub const OPEN_ITEMS_PER_HANDLE: usize = 1_000;
+/// How long a handover waits to be taken up: the next session begins on the next day at the latest.
+pub const HANDOVER_RETENTION: Duration = Duration::from_secs(24 * 3600);
+/// How long a decision waits for its answer when its frame has no `ttl_ms`: a day, as for a handover.
+pub const DECISION_RETENTION: Duration = Duration::from_secs(24 * 3600);
+/// Max time that any item stays open: a longer `ttl_ms`, or a lease extended again and again, must not hold one
+/// of the places of a handle for ever.
+pub const OPEN_ITEM_RETENTION_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Max open frame streams of one handle in the cluster: what one frame may reach, so that a handle can
 /// always address all its own sessions. Another stream is `too-many-streams`.
 pub const STREAMS_PER_HANDLE: usize = SCOPE_EXPANSION_MAX;

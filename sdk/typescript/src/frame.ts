@@ -165,6 +165,8 @@ export class FrameSession {
     for await (const event of stream) {
       if (event.name === "connected") {
         yield { type: "opened", newest: event.cursor };
+      } else if (event.name === "open-items") {
+        // What is open is read with GET /handles/{handle}/open.
       } else if (event.name === "resume-gap") {
         if (!isGapExpected) yield { type: "gap" };
         isGapExpected = false;

@@ -177,10 +177,16 @@ impl AddressingCache {
 }
 
 impl CachedOrganisation {
+    /// The accepted member with this id.
+    pub fn find_member(&self, agent: AgentId) -> Option<&orgs::OrgMemberRecord> {
+        let index = self
+            .members
+            .binary_search_by_key(&agent, |member| member.id);
+        self.members.get(index.ok()?)
+    }
+
     pub fn has_member(&self, agent: AgentId) -> bool {
-        self.members
-            .binary_search_by_key(&agent, |member| member.id)
-            .is_ok()
+        self.find_member(agent).is_some()
     }
 
     pub fn select_targets(

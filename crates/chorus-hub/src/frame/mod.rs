@@ -1,5 +1,6 @@
-//! The frame protocol: who may announce what to whom, and how a frame reaches live sessions. Only authorisation reads the store;
-//! a frame is kept for minutes, in the rings of the handles that it was sent to.
+//! The frame protocol: who may announce what to whom, and how a frame reaches live sessions. A frame is kept for minutes, in the
+//! rings of the handles that it was sent to. Only authorisation reads the store, and only locks, decisions and handovers are
+//! written to it, where they stay until they end.
 
 pub mod accords;
 mod addressing_cache;
@@ -8,6 +9,8 @@ mod frame_label;
 mod frame_ring;
 pub mod grants;
 mod handle_sessions;
+mod item_change;
+mod open_items;
 mod open_stream;
 pub mod organisations;
 mod recent_submissions;
@@ -24,6 +27,7 @@ mod subscription;
 
 use crate::store::AgentId;
 pub use frame_ring::{RING_RETENTION, RingRetention};
+pub use open_items::{list_open_items, take_handover, withdraw_item};
 pub use open_stream::{FrameStreamRequest, open_stream};
 pub use roster::list_roster;
 pub use submit::{FrameSubmitter, find_owner_handle, submit_frame};

@@ -3,6 +3,7 @@
 
 use super::Frames;
 use super::frame_ring::{RING_RETENTION, RingRetention};
+use super::open_items::collect_snapshot;
 use super::session::FrameSession;
 use super::submit::tool_class;
 use super::subscription::FrameSubscription;
@@ -107,7 +108,7 @@ pub async fn open_stream(
         .registry()
         .join_session(session, resume_point, frames.monotonic_now());
     metrics::gauge!("chorus_frame_streams").increment(u32::from(joined.is_some()));
-    let subscription = FrameSubscription::new(
+    let mut subscription = FrameSubscription::new(
         frames.clone(),
         joined.ok_or(FrameCode::TooManyStreams)?,
         &connected,
@@ -116,6 +117,9 @@ pub async fn open_stream(
     // this stream.
     check_not_stopping()?;
     check_current_key(frames, agent).await?;
+    // Read after joining: what changes from here on comes as a frame.
+    let snapshot = collect_snapshot(frames, agent, &handle, subscription.session()).await?;
+    subscription.set_snapshot(&serde_json::to_string(&snapshot).map_err(Error::internal)?);
     frames
         .context()
         .live_streams()

@@ -175,6 +175,8 @@ pub(super) async fn replicate_frame(
     Ok(SubmissionReply {
         frame_id: frame.frame_id,
         recipient_count,
+        kept: None,
+        kept_until: None,
         coarse: !resolved.is_own,
     })
 }

@@ -148,12 +148,12 @@ fn list_local_sessions(frames: &Frames, principal: AgentId) -> Vec<RosterSession
 fn forbidden_error() -> FrameError {
     FrameError::new(
         FrameCode::Forbidden,
-        "a roster is for the handle itself and those it has granted",
+        "this is for the handle itself and those it has granted",
     )
 }
 
 /// a caller that may not address the handle may not see its roster either.
-fn hide_scope_refusal(error: FrameError) -> FrameError {
+pub(super) fn hide_scope_refusal(error: FrameError) -> FrameError {
     if error.code == FrameCode::ScopeUnauthorised {
         forbidden_error()
     } else {

@@ -2,6 +2,7 @@
 
 use super::Frames;
 use super::frame_label::{ExcludedSession, FrameLabel, SessionSelector};
+use super::item_change::{self, apply_change};
 use super::replicate;
 use super::resolve_scope::{self, FrameTarget, ResolvedScope};
 use crate::Principal;
@@ -57,24 +58,28 @@ async fn process_submission(
     let scope = submission.scope()?;
     let resolved = resolve_targets(frames, agent, scope).await?;
     let label = build_label(agent.id, &submission.frame, scope, submitter);
+    let tool = label.tool.as_ref();
+    let changed = apply_change(frames, agent, &submission.frame, scope, &resolved, tool).await?;
+    match emit_frame(frames, agent.id, &submission.frame, label, &resolved).await {
+        Ok(reply) => Ok(changed.describe(reply)),
+        Err(error) => {
+            item_change::undo_change(frames, changed).await;
+            Err(error)
+        }
+    }
+}
+
+async fn emit_frame(
+    frames: &Frames,
+    sender: AgentId,
+    frame: &Frame,
+    label: FrameLabel,
+    resolved: &ResolvedScope,
+) -> Result<SubmissionReply, FrameError> {
     match frames.frame_stream() {
-        None => emit_locally(
-            frames,
-            agent.id,
-            &submission.frame,
-            &Arc::new(label),
-            &resolved,
-        ),
+        None => emit_locally(frames, sender, frame, &Arc::new(label), resolved),
         Some(frame_stream) => {
-            replicate::replicate_frame(
-                frames,
-                frame_stream,
-                agent.id,
-                &submission.frame,
-                &label,
-                &resolved,
-            )
-            .await
+            replicate::replicate_frame(frames, frame_stream, sender, frame, &label, resolved).await
         }
     }
 }
@@ -220,6 +225,8 @@ fn emit_locally(
     Ok(SubmissionReply {
         frame_id: frame.frame_id,
         recipient_count,
+        kept: None,
+        kept_until: None,
         coarse: !resolved.is_own,
     })
 }

@@ -2,6 +2,7 @@
 
 use super::Frames;
 use super::handle_sessions::SessionPoll;
+use super::session::FrameSession;
 use super::session_registry::JoinedSession;
 use crate::delivery::{FeedItem, FeedSource};
 use crate::limits;
@@ -41,6 +42,20 @@ impl FrameSubscription {
             first_events: Some(first_events),
             pause: None,
         }
+    }
+
+    /// What is open when the stream begins: it comes before a gap event, because that belongs to the frames. It has no
+    /// id, so that it is not resumed after.
+    pub fn set_snapshot(&mut self, open_items: &str) {
+        let event = event_chunk::format_event_chunk("open-items", None, open_items);
+        if let Some(first_events) = &mut self.first_events {
+            first_events.insert(1, event);
+        }
+    }
+
+    /// The session that reads the stream.
+    pub fn session(&self) -> &FrameSession {
+        &self.joined.session
     }
 
     /// D-81: a hub that cannot read the log does not know which keys were revoked at its peers. Until it can, its streams get

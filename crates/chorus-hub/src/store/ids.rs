@@ -72,6 +72,8 @@ row_ids! {
     PostingId,
     /// A job of the market; `job_id` is the name that its requester gave it.
     JobId,
+    /// An open item of the frame protocol.
+    OpenItemId,
     /// A row of the outbox.
     OutboxRowId,
     /// The place of an entry in the log.
@@ -85,6 +87,11 @@ impl SubjectId {
     /// The agent of this id. No agent has the id of an organisation, channel or member, so a lookup of one finds nothing.
     pub(crate) const fn as_agent(self) -> AgentId {
         AgentId(self.0)
+    }
+
+    /// The organisation of this id; a lookup of another subject finds none.
+    pub(crate) const fn as_org(self) -> OrgId {
+        OrgId(self.0)
     }
 }
 

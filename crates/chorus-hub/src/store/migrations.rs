@@ -23,6 +23,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (17, include_str!("migrations/0017_refusals.sql")),
     (18, include_str!("migrations/0018_request_answers.sql")),
     (19, include_str!("migrations/0019_hirer_days.sql")),
+    (20, include_str!("migrations/0020_open_items.sql")),
 ];
 
 /// Runs the missing migrations. The database of a newer hub is refused, because this hub would misread it.

@@ -44,6 +44,7 @@ pub(crate) mod member_state;
 pub(crate) mod messages;
 mod migrations;
 pub(crate) mod name_skeletons;
+pub(crate) mod open_items;
 pub(crate) mod orgs;
 pub(crate) mod outbox;
 pub(crate) mod owner_usage;
@@ -88,8 +89,8 @@ pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};
 pub use idempotency::IdempotencyKey;
 pub(crate) use ids::RowId;
 pub use ids::{
-    AccountId, AgentId, ChannelId, JobId, LogSeq, MemberId, OrgId, OutboxRowId, OwnerId, PostingId,
-    SubjectId,
+    AccountId, AgentId, ChannelId, JobId, LogSeq, MemberId, OpenItemId, OrgId, OutboxRowId,
+    OwnerId, PostingId, SubjectId,
 };
 pub(crate) use job_state::{JobEvent, JobState};
 pub(crate) use log::{DeliveryState, EntryKind, LogEntry, NewLogEntry, SharedPart};

@@ -2,7 +2,7 @@
 
 use super::{
     AgentId, ColumnReader, ContactLimits, DbConnection, DbError, FromRow, OrgId, SqlParam, accords,
-    grants,
+    grants, open_items,
 };
 use chorus_wire::{
     frame::RoleName, frame::organisation::OWNER_ROLE, identity::Handle, time::UnixMicros,
@@ -282,6 +282,7 @@ pub(crate) async fn remove_agent_memberships(
     )
     .await?;
     grants::delete_agent_grants(tx, agent).await?;
+    open_items::delete_agent_items(tx, agent).await?;
     Ok(changed_orgs)
 }
 
@@ -289,6 +290,7 @@ pub(crate) async fn remove_agent_memberships(
 async fn delete_org(tx: &DbConnection<'_>, org: OrgId) -> Result<(), DbError> {
     tx.execute("delete from members where org = $1", &[SqlParam::id(org)])
         .await?;
+    open_items::delete_org_items(tx, org).await?;
     tx.execute(
         "delete from names where principal = $1",
         &[SqlParam::id(org)],

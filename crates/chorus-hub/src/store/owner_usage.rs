@@ -51,8 +51,8 @@ macro_rules! owned_channels {
     };
 }
 
-/// The octets that the owner stores: entries of its agents and of the members of its channels that are reached by a connection
-/// string, and the artifacts and files of its channels.
+/// The octets that the owner stores: entries and open items of its agents, entries of the members of its channels
+/// that are reached by a connection string, and the artifacts and files of its channels.
 pub(crate) async fn sum_stored_bytes(
     tx: &DbConnection<'_>,
     owner: OwnerId,
@@ -67,6 +67,8 @@ pub(crate) async fn sum_stored_bytes(
           + coalesce((select sum(octet_length(v.content)) from artifact_versions v where v.channel in ",
         owned_channels!(),
         "), 0)
+          + coalesce((select sum(octet_length(o.frame)) from open_items o join principals p on p.id = o.sender
+                      where p.owner = $1), 0)
           + coalesce((select sum(f.size) from channel_files f where f.channel in ",
         owned_channels!(),
         "), 0) as bigint)"

@@ -2,7 +2,7 @@
 
 use super::{
     DbError, LogSeq, SqlParam, WriteTxn, channel_deliveries, channel_entries, channels,
-    compact_ledger, connection_strings, departed_agents, log, messages, owner_usage,
+    compact_ledger, connection_strings, departed_agents, log, messages, open_items, owner_usage,
     participant_index, request_answers, trimmed_streams,
 };
 use chorus_wire::{limits, time::UnixMicros};
@@ -43,6 +43,7 @@ pub(crate) async fn run_retention_step(
         )
         .await?;
     trimmed += request_answers::delete_expired_requests(&txn.tx, now, STEP_ROWS).await?;
+    trimmed += open_items::delete_expired_items(&txn.tx, now, STEP_ROWS).await?;
     trimmed += connection_strings::trim_delivery_records(
         &txn.tx,
         now.saturating_sub(limits::DELIVERY_DEDUP_RETENTION),

@@ -3,6 +3,7 @@
 mod accords;
 mod discovery;
 mod grants;
+mod open_items;
 mod organisations;
 mod roster;
 mod stream;
@@ -16,6 +17,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(submit::routes())
         .merge(stream::routes())
         .merge(roster::routes())
+        .merge(open_items::routes())
         .merge(grants::routes())
         .merge(organisations::routes())
         .merge(accords::routes())

@@ -15,7 +15,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 }
 
 /// The submitting session, from the headers and the query.
-struct SubmitterHeaders(FrameSubmitter);
+pub(super) struct SubmitterHeaders(pub FrameSubmitter);
 
 impl FromRequestParts<AppState> for SubmitterHeaders {
     type Rejection = ApiError;
@@ -54,7 +54,8 @@ fn parse_ident_header(headers: &HeaderMap, name: &str) -> Result<Option<ScopeIde
 
 /// Submit a frame
 ///
-/// Sends a frame to the live sessions of a scope. A repeated `frame_id` gets the first reply again and is delivered once.
+/// Sends a frame to the live sessions of a scope. A repeated `frame_id` gets the first reply again and is delivered once. Locks,
+/// decisions and handovers are also kept until they end; `kept` says so, and they are listed under `/handles/{handle}/open`.
 #[utoipa::path(post, path = "/frames", tag = "frame", request_body = chorus_wire::frame::FrameSubmission, security(("agent_key" = ["frames"])),
     params(("exclude_self" = Option<String>, Query, pattern = "^(0|1|false|true)$", description = "`1`: the submitting session does not get its own frame"),
         ("X-Chorus-Instrument" = Option<String>, Header, description = "The instrument of the submitting session"),

@@ -5,22 +5,35 @@ use serde::Serialize;
 
 /// Drops rows from the end that do not fit; true when any were dropped. The first row always stays.
 pub fn keep_first_fitting<T: Serialize>(rows: &mut Vec<T>) -> bool {
+    keep_first_within(rows, limits::TOOL_ANSWER_BYTES)
+}
+
+/// The same for a part of a result.
+pub fn keep_first_within<T: Serialize>(rows: &mut Vec<T>, max_bytes: usize) -> bool {
     let all = rows.len();
-    let fitting = count_fitting(rows.iter());
+    let fitting = count_fitting(rows.iter(), max_bytes);
     rows.truncate(fitting);
     fitting < all
 }
 
 /// Drops rows from the beginning that do not fit; true when any were dropped. The last row always stays.
 pub fn keep_last_fitting<T: Serialize>(rows: &mut Vec<T>) -> bool {
+    keep_last_within(rows, limits::TOOL_ANSWER_BYTES)
+}
+
+/// The same for a part of a result.
+pub fn keep_last_within<T: Serialize>(rows: &mut Vec<T>, max_bytes: usize) -> bool {
     let all = rows.len();
-    let fitting = count_fitting(rows.iter().rev());
+    let fitting = count_fitting(rows.iter().rev(), max_bytes);
     rows.drain(..all - fitting);
     fitting < all
 }
 
-fn count_fitting<'a, T: Serialize + 'a>(rows: impl Iterator<Item = &'a T>) -> usize {
-    let mut bytes_left = limits::TOOL_ANSWER_BYTES;
+fn count_fitting<'a, T: Serialize + 'a>(
+    rows: impl Iterator<Item = &'a T>,
+    max_bytes: usize,
+) -> usize {
+    let mut bytes_left = max_bytes;
     let fits = |(index, row): &(usize, &T)| {
         let size = serde_json::to_string(row).map_or(0, |text| text.len());
         let fits = size <= bytes_left;

@@ -175,6 +175,14 @@ fn frame_events() -> Value {
         ),
     );
     events.insert(
+        "open-items".into(),
+        event(
+            "The locks, decisions and handovers that are open for this session when the stream begins, newest first. `more` says \
+             that some did not fit; `GET /handles/{handle}/open` has all.",
+            reference("OpenItems"),
+        ),
+    );
+    events.insert(
         "resume-gap".into(),
         event(
             "Frames may be missing. The kept ones follow the id in `after`.",

@@ -13,6 +13,14 @@ pub struct SubmissionReply {
     /// How many live sessions received the frame. Outside the sender's own handle and organisations it is coarse: 0, 1
     /// (some) or 10 (many).
     pub recipient_count: u64,
+    /// For a lock, a decision and a handover: whether the hub keeps it until it ends. False when the handle has
+    /// as many open items as it may have, and for the extension of a lease that the hub does not keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<bool>,
+    /// When the kept item ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub kept_until: Option<UnixMicros>,
     /// Whether the count may be coarse (FRM-108). The answer does not say it; it follows from the scope.
     #[serde(skip)]
     pub coarse: bool,

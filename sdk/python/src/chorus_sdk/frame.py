@@ -342,7 +342,7 @@ class FrameStream:
     async def __anext__(self) -> Frame | Gap:
         while True:
             event = await anext(self._stream)
-            if event.name == "connected":
+            if event.name in ("connected", "open-items"):
                 continue
             if event.name == "resume-gap":
                 is_expected, self._is_gap_expected = self._is_gap_expected, False

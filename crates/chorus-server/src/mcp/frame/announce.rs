@@ -1,9 +1,11 @@
 //! Announcements: any frame, an advisory, a broadcast, a handover (FRM-29…32, FRM-96).
 
+use super::kept_items::{KeptItem, list_kept_items};
 use super::sender::{FrameSender, describe_reach, frame_tool_args};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
+use chorus_hub::frame;
 use chorus_wire::contract::FieldCheck;
 use chorus_wire::frame::payload::{AgentAdvisory, AgentBroadcast, AgentHandover, EventClass};
 use chorus_wire::frame::redact::redact_payload;
@@ -46,9 +48,8 @@ pub fn announce_tools() -> Vec<ToolDefinition<ToolCall>> {
     ]
 }
 
-const SEND_DESCRIPTION: &str = "Submit a frame of a kind without a tool of its own to live sessions. Kept for \
-    minutes. No secrets: every session in the scope reads it; scope diagnostics most narrowly. recipient_count 0: no \
-    session listens.";
+const SEND_DESCRIPTION: &str = "Submit a frame of a kind without a tool of its own to live sessions. No secrets: every \
+    session in the scope reads it; scope diagnostics most narrowly. recipient_count 0: no session listens.";
 
 const ADVISE_DESCRIPTION: &str = "Tell your other live sessions what you are working on: when you start a task, \
     before you edit files others may touch, when your plan changes. No secrets.";
@@ -185,5 +186,39 @@ async fn hand_over_work(
         handover_body: args.handover_body,
         pointer_refs: args.pointer_refs,
     };
-    submit_announcement(&call, sender, handover.into()).await
+    if handover.next_session_id.is_some() {
+        take_offered_work(&call, &handover).await?;
+    }
+    let submitted = sender
+        .submit_frame(&call, FrameKind::AgentHandover, handover, None)
+        .await?;
+    let text = match submitted.kept_until {
+        Some(until) => format!("handed over, kept until {until}"),
+        None => describe_reach(&submitted),
+    };
+    Ok(ToolOutput::new(text, submitted))
+}
+
+/// Of several sessions that take work over the first gets it; the others are told.
+async fn take_offered_work(call: &ToolCall, taken: &AgentHandover) -> Result<(), ToolError> {
+    let is_offer = |kept: &KeptItem| {
+        matches!(&kept.frame.payload, FramePayload::AgentHandover(offer)
+            if offer.previous_session_id == taken.previous_session_id
+                && offer.handover_body == taken.handover_body)
+    };
+    let items = list_kept_items(call).await?;
+    let Some(offer) = items.iter().find(|kept| is_offer(kept)) else {
+        return Ok(());
+    };
+    let frame_id = offer.item.frame_id.to_string();
+    let session = taken.next_session_id.as_deref().unwrap_or_default();
+    frame::take_handover(
+        &call.principal,
+        call.state.hub.frames(),
+        &offer.item.handle,
+        &frame_id,
+        session,
+    )
+    .await?;
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Advisory claims on resources: acquire, extend, release. The hub does not enforce them (FRM-23…27).
+//! Advisory claims on resources: acquire, extend, release. The hub keeps them and does not enforce them (FRM-23…27, R-83).
 
 use super::resource_claims::{self, ResourceClaim};
 use super::sender::{FrameSender, describe_reach, frame_tool_args};
@@ -47,7 +47,8 @@ const ACQUIRE_DESCRIPTION: &str = "Claim a file, a folder or another resource, b
 const RELEASE_DESCRIPTION: &str =
     "Let go of a claim made with agent_lock_acquire, as soon as you are done.";
 
-const EXTEND_DESCRIPTION: &str = "Prolong a claim made with agent_lock_acquire before it runs out: ttl_ms is added to what is left.";
+const EXTEND_DESCRIPTION: &str =
+    "Prolong a claim before it runs out: ttl_ms is added to what is left.";
 
 /// The duration of a claim without `ttl_ms` (lesson 15).
 const DEFAULT_LEASE_MS: u64 = 300_000;
@@ -102,8 +103,9 @@ async fn acquire_lock(
     let submitted = sender
         .submit_frame(&call, FrameKind::AgentLockRequest, request, None)
         .await?;
+    let expires_at = submitted.kept_until.unwrap_or(expires_at);
     // Read after the own claim and truncated at it: of two concurrent claims, the later one sees the earlier.
-    let mut others = resource_claims::find_conflicting_claims(&call, &sender, &resource).await?;
+    let mut others = resource_claims::find_conflicting_claims(&call, &resource).await?;
     let own_index = others
         .iter()
         .position(|claim| claim.lease_id.eq_ignore_ascii_case(&lease_id));
@@ -155,7 +157,7 @@ async fn release_lock(
     let submitted = sender
         .submit_frame(&call, FrameKind::AgentLockRelease, release, None)
         .await?;
-    Ok(ToolOutput::new(describe_reach(&submitted), submitted))
+    Ok(ToolOutput::new("released", submitted))
 }
 
 frame_tool_args! {
@@ -180,5 +182,9 @@ async fn extend_lease(
     let submitted = sender
         .submit_frame(&call, FrameKind::AgentLeaseExtend, extension, None)
         .await?;
-    Ok(ToolOutput::new(describe_reach(&submitted), submitted))
+    let text = match submitted.kept_until {
+        Some(until) => format!("claimed until {until}"),
+        None => "that claim is over; claim it again with agent_lock_acquire".to_owned(),
+    };
+    Ok(ToolOutput::new(text, submitted))
 }

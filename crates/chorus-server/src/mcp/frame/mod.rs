@@ -1,6 +1,7 @@
 //! The frame tools: announcements, claims, questions and live sessions (FRM-96).
 
 mod announce;
+mod kept_items;
 mod locks;
 mod query;
 mod recent_frames;

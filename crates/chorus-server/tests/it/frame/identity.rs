@@ -244,6 +244,7 @@ story!(a_session_token_opens_one_stream_once, |hub| async {
         (&connected.data["instrument"], &connected.data["session"]),
         (&json!("page"), &json!("tab-1"))
     );
+    stream.next("open-items").await;
     assert_eq!(alice.send_advisory("~alice", "to the page").await, 1);
     stream.next("agent_advisory").await;
     hub.anonymous()
@@ -306,6 +307,7 @@ story!(
         );
         let mut by_token: Stream = hub.anonymous().stream(&path).await;
         by_token.next("connected").await;
+        by_token.next("open-items").await;
         alice.send_advisory("~alice", "one").await;
         let last = by_key.advisory().await.id.unwrap();
         by_token.next("agent_advisory").await;

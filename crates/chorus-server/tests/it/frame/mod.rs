@@ -8,6 +8,8 @@ mod invalid_requests;
 mod limits;
 mod load;
 mod memory;
+mod open_items;
+mod open_items_of_organisations;
 mod organisations;
 mod refusals;
 mod resume;

@@ -71,6 +71,7 @@ memory_story!(a_gap_has_an_id_of_its_own, |hub| async {
     let request = alice.request("GET", path).header("last-event-id", "1-7");
     let mut stream = Stream::open(request).await;
     let connected = stream.next("connected").await;
+    stream.next("open-items").await;
     let gap = stream.next("resume-gap").await;
     assert!(gap.id.is_some());
     assert_ne!(connected.id, gap.id);

@@ -15,6 +15,7 @@ pub async fn run(transcript: &mut Transcript) {
     organisations(transcript, &gina, &hugo).await;
     let accord = agree_on_accord(transcript, &gina, &hugo).await;
     sessions(transcript, &gina, &hugo).await;
+    open_items(transcript, &gina, &hugo).await;
     submissions(transcript, &gina).await;
     endings(transcript, &gina, &hugo, &accord).await;
 }
@@ -161,6 +162,41 @@ async fn agree_on_accord(transcript: &mut Transcript, gina: &str, hugo: &str) ->
         .await
         .expect_status(200);
     accord
+}
+
+/// What is kept until it ends: listed, taken up, withdrawn.
+async fn open_items(transcript: &mut Transcript, gina: &str, hugo: &str) {
+    let work = json!({"previous_session_id": "s1", "handover_body": "the rest"});
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let offer = frame("~gina", "~gina", "agent_handover", &work);
+        let said = transcript
+            .post(gina, "/frames", &json!({"frame": offer}))
+            .await
+            .expect_status(200);
+        ids.push(said.text_at("/frame_id"));
+    }
+    for key in [gina, hugo, "", OPERATOR_KEY] {
+        transcript.get(key, "/handles/~gina/open").await;
+        transcript.get(key, "/handles/~acme/open").await;
+    }
+    transcript
+        .get(gina, "/handles/~gina/open?after=x")
+        .await
+        .expect_status(400);
+    let take = format!("/handles/~gina/open/{}/take", ids[0]);
+    for (key, session) in [(hugo, "s1"), (gina, "s2"), (gina, "s2"), (gina, "s3")] {
+        let request = raw_request("POST", &take).key(key);
+        transcript
+            .record(request.header("x-chorus-session", session))
+            .await;
+    }
+    let withdraw = format!("/handles/~gina/open/{}", ids[1]);
+    for key in [hugo, gina, gina] {
+        transcript
+            .record(raw_request("DELETE", &withdraw).key(key))
+            .await;
+    }
 }
 
 /// Asks for a stream of frames; the path begins with the handle.

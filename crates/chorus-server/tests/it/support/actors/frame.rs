@@ -99,7 +99,7 @@ impl Agent {
 }
 
 impl Answer {
-    /// The count of a submission, which is answered bare and with nothing else (R-13, R-41).
+    /// The count of a submission, which is answered bare and with nothing else (R-13, R-41), but for what is kept (R-83).
     #[track_caller]
     pub fn recipient_count(&self, frame_id: &str) -> u64 {
         assert_eq!(self.status, 200, "{self:?}");
@@ -107,9 +107,14 @@ impl Answer {
         let count = body["recipient_count"]
             .as_u64()
             .unwrap_or_else(|| panic!("no count: {self:?}"));
+        let kept = match (body.get("kept"), body.get("kept_until")) {
+            (Some(kept), Some(until)) => format!(r#","kept":{kept},"kept_until":{until}"#),
+            (Some(kept), None) => format!(r#","kept":{kept}"#),
+            (None, _) => String::new(),
+        };
         assert_eq!(
             self.text,
-            format!(r#"{{"frame_id":"{frame_id}","recipient_count":{count}}}"#)
+            format!(r#"{{"frame_id":"{frame_id}","recipient_count":{count}{kept}}}"#)
         );
         count
     }

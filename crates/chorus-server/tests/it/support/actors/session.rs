@@ -9,6 +9,8 @@ pub struct Session {
     pub stream: Stream,
     /// The first event of the stream.
     pub connected: Event,
+    /// What was open then.
+    pub open_items: Event,
 }
 
 impl Deref for Session {
@@ -28,7 +30,12 @@ impl Session {
     pub async fn open(request: RequestBuilder) -> Self {
         let mut stream = Stream::open(request).await;
         let connected = stream.next("connected").await;
-        Self { stream, connected }
+        let open_items = stream.next("open-items").await;
+        Self {
+            stream,
+            connected,
+            open_items,
+        }
     }
 
     /// The next frame, which must be an advisory.
