@@ -3,6 +3,7 @@
 import { h, linkUrls, renderAvatar, renderName } from './dom.js';
 import { formatTime, t } from './words.js';
 import { getSessionName, sendAnswer } from './frames.js';
+import { loadOpenItems } from './hub.js';
 
 const MAX_ANSWER_LENGTH = 2_000;
 
@@ -16,6 +17,7 @@ export function renderDecision(decision, answer) {
     errorNode.textContent = '';
     try {
       await sendAnswer(decision, text);
+      await loadOpenItems();
     } catch (error) {
       errorNode.textContent = error.message;
       setDisabled(false);

@@ -1,4 +1,4 @@
-// State computed from frames: active claims and open decisions. The hub does not store frames, so the page derives both itself.
+// Frames, and what is open: claims and decisions as the hub keeps them until they end (R-83).
 
 import { createUuid, postApi, principal } from './api.js';
 
@@ -33,9 +33,48 @@ export const FRAME_KINDS = [
 const DEFAULT_HORIZON_MS = 3_600_000;
 const SELF_DATED_KINDS = ['agent_lock_request', 'agent_lease_extend', 'agent_binding_moment', 'agent_handover'];
 
-/** An empty frame state. `decisions` and `answers` are frames by the id of the asking frame. */
+/** The kinds that open, change or end what is open: after one of them the page reads the open items again. */
+export const OPEN_ITEM_KINDS = [
+  'agent_lock_request',
+  'agent_lock_release',
+  'agent_lease_extend',
+  'agent_binding_moment',
+  'agent_response',
+];
+
+/**
+ * An empty frame state. `decisions` and `answers` are frames by the id of the asking frame; `openIds` are the decisions that
+ * the hub keeps open.
+ */
 export function createFrameState() {
-  return { frames: [], seenIds: new Set(), claims: new Map(), decisions: new Map(), answers: new Map(), lastOrder: 0 };
+  return {
+    frames: [],
+    seenIds: new Set(),
+    claims: [],
+    decisions: new Map(),
+    answers: new Map(),
+    openIds: new Set(),
+  };
+}
+
+/** Replaces what is open by `items`, which the hub lists newest first. */
+export function setOpenItems(state, items, now = Date.now()) {
+  const oldestFirst = [...items].reverse();
+  const decisions = oldestFirst.filter((open) => open.item === 'decision');
+  for (const { frame } of decisions) setBounded(state.decisions, frame.frame_id, frame, MAX_DECISIONS);
+  state.openIds = new Set(decisions.map((open) => open.frame_id));
+  state.claims = oldestFirst
+    .filter((open) => open.item === 'lock')
+    .map(({ frame, left_ms: leftMs, opened_at: openedAt, expires_at: expiresAt }, order) => ({
+      resource: frame.payload.resource,
+      holder: frame.sender_handle,
+      session: getSessionName(frame),
+      intent: frame.payload.intent,
+      // By this machine's clock, which may differ from the hub's.
+      expiresAt: now + leftMs,
+      duration: Date.parse(expiresAt) - Date.parse(openedAt),
+      order,
+    }));
 }
 
 /** Adds a frame to the state; false for a duplicate or expired frame. */
@@ -51,31 +90,7 @@ export function addFrame(state, frame, now = Date.now()) {
     for (const dropped of state.frames.splice(0, MAX_FRAMES / 2)) state.seenIds.delete(dropped.frame_id);
   }
   const payload = frame.payload ?? {};
-  const leaseKey = `${frame.sender_handle} ${payload.lease_id}`;
-  if (frame.kind === 'agent_lock_request') {
-    const previous = state.claims.get(leaseKey);
-    const order =
-      previous && previous.resource === payload.resource && previous.expiresAt > createdAt
-        ? previous.order
-        : ++state.lastOrder;
-    state.claims.set(leaseKey, {
-      resource: payload.resource,
-      holder: frame.sender_handle,
-      session: getSessionName(frame),
-      intent: payload.intent,
-      expiresAt: createdAt + payload.ttl_ms,
-      duration: payload.ttl_ms,
-      order,
-    });
-  } else if (frame.kind === 'agent_lease_extend') {
-    const claim = state.claims.get(leaseKey);
-    if (claim) {
-      claim.expiresAt += payload.ttl_ms;
-      claim.duration = claim.expiresAt - now;
-    }
-  } else if (frame.kind === 'agent_lock_release') {
-    state.claims.delete(leaseKey);
-  } else if (frame.kind === 'agent_binding_moment') {
+  if (frame.kind === 'agent_binding_moment') {
     setBounded(state.decisions, frame.frame_id, frame, MAX_DECISIONS);
   } else if (frame.kind === 'agent_response') {
     for (const id of [payload.responded_to_frame_id, payload.query_id]) {
@@ -87,14 +102,15 @@ export function addFrame(state, frame, now = Date.now()) {
 
 /** Claims that have not expired, sorted by resource and then by the order in which they were made. */
 export function listClaims(state, now = Date.now()) {
-  for (const [leaseKey, claim] of state.claims) if (claim.expiresAt <= now) state.claims.delete(leaseKey);
-  return [...state.claims.values()].sort((a, b) =>
-    a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.order - b.order,
-  );
+  return state.claims
+    .filter((claim) => claim.expiresAt > now)
+    .sort((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.order - b.order));
 }
 
 export const listOpenDecisions = (state) =>
-  [...state.decisions.values()].filter((frame) => !state.answers.has(frame.frame_id));
+  [...state.decisions.values()].filter(
+    (frame) => state.openIds.has(frame.frame_id) && !state.answers.has(frame.frame_id),
+  );
 
 /** `instrument@session` of the sender, or undefined when the frame does not carry it. */
 export function getSessionName(frame) {

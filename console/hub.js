@@ -3,7 +3,7 @@
 
 import { encodeUriPart, getApi, getPage, getPublic, principal, requestSessionToken, storedKey } from './api.js';
 import { followStream } from './stream.js';
-import { addFrame, createFrameState } from './frames.js';
+import { OPEN_ITEM_KINDS, addFrame, createFrameState, setOpenItems } from './frames.js';
 
 export { principal };
 
@@ -216,15 +216,48 @@ function handleFrameEvent(name, data) {
   if (name === 'resume-gap') {
     // The first replay starts before everything that the hub keeps, so its gap says nothing.
     if (!hubState.frames.seenIds.size) return;
-    // FRM-71: frames were missed, so claims and decisions may be incomplete until the page is loaded again.
+    // FRM-71: frames were missed. What is open came with the stream.
     hubState.frames.hasGap = true;
     appendLogEntry(name, {});
     notifySubscribers('frames');
     return;
   }
+  if (name === 'open-items') {
+    if (data.more) scheduleOpenItems();
+    else setOpenItems(hubState.frames, data.items);
+    notifySubscribers('frames');
+    return;
+  }
   if (name === 'connected' || !data?.frame_id) return;
   if (!addFrame(hubState.frames, data)) return;
+  if (OPEN_ITEM_KINDS.includes(name)) scheduleOpenItems();
   appendLogEntry(name, { sender: data.sender_handle, frame_id: data.frame_id }, data.created_at);
+  notifySubscribers('frames');
+}
+
+/** Frames come in bursts, such as a replay; what is open is read once after each. */
+const OPEN_ITEMS_DELAY_MS = 100;
+let openItemsTimer;
+function scheduleOpenItems() {
+  clearTimeout(openItemsTimer);
+  openItemsTimer = setTimeout(loadOpenItems, OPEN_ITEMS_DELAY_MS);
+}
+
+/** Reads what is open under the agent's handle and its organisations (R-83). */
+export async function loadOpenItems() {
+  const items = [];
+  let query = '';
+  try {
+    do {
+      const page = await getApi(`/handles/${principal.handle}/open${query}`);
+      items.push(...page.items);
+      query = page.next ? `?after=${encodeURIComponent(page.next)}` : '';
+    } while (query);
+  } catch {
+    // The next connection of the stream brings it.
+    return;
+  }
+  setOpenItems(hubState.frames, items);
   notifySubscribers('frames');
 }
 

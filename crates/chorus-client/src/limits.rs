@@ -53,7 +53,5 @@ pub const MAX_SAVED_CALLBACKS: usize = 256;
 
 /// Max frame ids remembered so that no frame is returned twice (FRM-106): as many as a hub's frame ring keeps.
 pub const MAX_SEEN_FRAMES: usize = 10_000;
-/// Max lock claims kept; beyond it the one that expires first is dropped. People do not read a longer list.
-pub const MAX_LOCK_CLAIMS: usize = 10_000;
 /// A replay with an unknown end is over after this much silence: a hub writes all waiting frames at once.
 pub const REPLAY_QUIET_TIMEOUT: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@
 use super::{FrameSender, seen_ids::SeenIds};
 use crate::http::encode_segment;
 use crate::{HubClient, Result, event_stream::EventStream, limits};
-use chorus_wire::frame::{Frame, FrameFilter};
+use chorus_wire::frame::{Frame, FrameFilter, OpenItems};
 use chorus_wire::{cursor::Cursor, time::UnixMicros};
 use serde::Deserialize;
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub enum FrameStreamEvent {
     /// The stream is open: from now on no frame is missed.
     Opened(OpenedSession),
     Frame(Box<Frame>, Option<Cursor>),
+    /// What was open when the stream began. `more` says that some did not fit; [`HubClient::list_open_items`] has all.
+    OpenItems(Box<OpenItems>),
     /// Frames were missed and are no longer available.
     Gap,
 }
@@ -166,6 +168,11 @@ impl FrameStream {
                     return Ok(FrameStreamEvent::Opened(
                         serde_json::from_str(&event.data).unwrap_or_default(),
                     ));
+                }
+                "open-items" => {
+                    if let Ok(open_items) = serde_json::from_str(&event.data) {
+                        return Ok(FrameStreamEvent::OpenItems(Box::new(open_items)));
+                    }
                 }
                 "resume-gap" if std::mem::take(&mut self.from_start) => {}
                 "resume-gap" => return Ok(FrameStreamEvent::Gap),

@@ -33,10 +33,6 @@ impl SeenIds {
         }
         true
     }
-
-    pub fn contains(&self, id: &Uuid) -> bool {
-        self.known.contains(id)
-    }
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ async fn read_until(frames: &mut FrameStream, last: &str) -> Vec<String> {
             .expect("it hangs")
             .unwrap();
         match next {
-            FrameStreamEvent::Opened(_) => {}
+            FrameStreamEvent::Opened(_) | FrameStreamEvent::OpenItems(_) => {}
             FrameStreamEvent::Gap => items.push("gap".to_owned()),
             FrameStreamEvent::Frame(frame, _) => {
                 let payload: serde_json::Value =

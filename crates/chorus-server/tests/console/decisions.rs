@@ -10,6 +10,7 @@ async fn asks(agent: &Agent, moment: &Value) -> (String, Stream) {
         .stream("/handles/~alice/stream?instrument=cc-tests&session=s2&filter=kind:agent_response")
         .await;
     stream.next("connected").await;
+    stream.next("open-items").await;
     let frame = said(agent, "agent_binding_moment", moment);
     let id = frame["frame_id"].as_str().unwrap().to_owned();
     agent.submit("~alice", &frame).await.recipient_count(&id);

@@ -39,7 +39,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let output = json!({ "trace_id": args.trace_id, "response": reply });
     output::print_result(common.json, &output, || {
         format!(
-            "answered {} with {}",
+            "acknowledged {} with {}",
             output::escape_controls(&args.trace_id),
             reply.status
         )

@@ -289,7 +289,7 @@ fn of_concurrent_claims_on_a_handover_exactly_one_succeeds() {
     assert!(codes.iter().all(|code| matches!(code, 0 | 4)), "{codes:?}");
 }
 
-const MOMENT: &str = r#"{"synopsis":"Ready.","findings":["slow"],"recommendations":["wait"],"offer":"I can start.",
+pub const MOMENT: &str = r#"{"synopsis":"Ready.","findings":["slow"],"recommendations":["wait"],"offer":"I can start.",
     "question":{"stem":"When?","options":[{"label":"Now","reasoning":"today"},{"label":"Later","reasoning":"calm"}],
     "recommended_idx":1,"hatches":{"free_text":false,"dialogue":true}}}"#;
 

@@ -21,7 +21,7 @@ fn hook(event: &str) -> String {
 }
 
 /// Runs a shell command with the binary on the path and the editor's input on standard input.
-fn shell(agent: &Agent, script: &str, input: &Value) -> CommandOutput {
+pub fn shell(agent: &Agent, script: &str, input: &Value) -> CommandOutput {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_chorus"))
         .parent()
         .unwrap();
@@ -39,13 +39,13 @@ fn shell(agent: &Agent, script: &str, input: &Value) -> CommandOutput {
     run(command, &input.to_string())
 }
 
-fn edit_input(agent: &Agent, session: &str) -> Value {
+pub fn edit_input(agent: &Agent, session: &str) -> Value {
     let file = agent.home.join("shop/src/auth.rs");
     json!({ "session_id": session, "cwd": agent.home.join("shop"), "hook_event_name": "PreToolUse", "tool_name": "Edit",
         "tool_input": { "file_path": file, "old_string": "a", "new_string": "b" } })
 }
 
-fn create_repository(agent: &Agent) {
+pub fn create_repository(agent: &Agent) {
     let shop = agent.home.join("shop");
     std::fs::create_dir_all(shop.join(".git")).unwrap();
     std::fs::create_dir_all(shop.join("src")).unwrap();

@@ -30,6 +30,7 @@ mod frame;
 mod frame_docs;
 mod frame_hooks;
 mod frame_locks;
+mod frame_open;
 mod frame_orgs;
 #[path = "../../../chorus-server/tests/it/support/front.rs"]
 mod front;

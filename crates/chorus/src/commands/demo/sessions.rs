@@ -115,7 +115,11 @@ async fn forward_answers(mut stream: FrameStream, answer_sender: mpsc::Sender<Ag
                     let _ = answer_sender.try_send(response.clone());
                 }
             }
-            Ok(FrameStreamEvent::Opened(_) | FrameStreamEvent::Gap) => {}
+            Ok(
+                FrameStreamEvent::Opened(_)
+                | FrameStreamEvent::OpenItems(_)
+                | FrameStreamEvent::Gap,
+            ) => {}
             Err(error) => {
                 return tracing::warn!("the stream of a demo session ended: {error}");
             }

@@ -3,7 +3,8 @@
 use super::format;
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
 use crate::commands::duration;
-use crate::{cli::CommonArgs, fail::Fail, output, stop_signal::StopSignal};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output, stop_signal::StopSignal};
 use chorus_client::frame::{FrameStream, FrameStreamEvent, random_uuid};
 use chorus_wire::frame::payload::AgentQuery;
 use chorus_wire::frame::{Frame, FrameFilter, FrameKind, FramePayload};
@@ -64,7 +65,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         stop,
     )
     .await
-    .map(|_| ())
+    .map(drop)
 }
 
 impl FrameContext<'_> {
@@ -81,7 +82,8 @@ impl FrameContext<'_> {
     }
 }
 
-/// Prints frames that match `is_ours` until the window closes, `max_count` is reached, or the user interrupts.
+/// Prints frames that match `is_ours` until the window closes, `max_count` is reached, or the user interrupts. Without an
+/// answer in the window the command fails with its own exit code, so that a script can tell.
 pub async fn collect_answers(
     common: &CommonArgs,
     frames: &mut FrameStream,
@@ -97,7 +99,7 @@ pub async fn collect_answers(
         let event = tokio::select! {
             event = frames.next() => event?,
             () = &mut end => break,
-            () = stop.wait_requested() => break,
+            () = stop.wait_requested() => return Ok(count),
         };
         if let FrameStreamEvent::Frame(frame, _) = event
             && is_ours(&frame)
@@ -107,7 +109,12 @@ pub async fn collect_answers(
         }
     }
     if count == 0 {
-        format::print_aside(common.json, "nobody answered");
+        let waited = duration::format_duration(window);
+        return Err(Fail::new(
+            ExitKind::TimedOut,
+            "TIMED_OUT",
+            format!("no answer within {waited}"),
+        ));
     }
     Ok(count)
 }

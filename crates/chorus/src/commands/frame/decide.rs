@@ -1,14 +1,14 @@
 //! `chorus decide`: shows and answers a decision (binding moment) that another session asks for (FRM-39…41).
 
 use super::format;
-use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use crate::commands::duration;
 use crate::fail::{ExitKind, Fail};
 use crate::output::{self, FAINT_STYLE, GOOD_STYLE, STRONG_STYLE, escape_controls, paint_text};
 use crate::{cli::CommonArgs, stop_signal::StopSignal};
-use chorus_client::frame::{BindingMomentLog, FrameStream, FrameStreamEvent};
+use chorus_client::frame::{FrameStream, FrameStreamEvent, KeptItem};
 use chorus_wire::frame::payload::{AgentBindingMoment, AgentResponse, DecisionQuestion};
-use chorus_wire::frame::{Frame, FramePayload, FrameScope};
+use chorus_wire::frame::{Frame, FrameKind, FramePayload, FrameScope, OpenItemKind};
 use serde_json::{json, value::RawValue};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -43,25 +43,23 @@ pub struct Args {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let mut stop = StopSignal::watch()?;
     let context = FrameContext::open(common, args.sender.clone()).await?;
-    let (replayed, mut frames) = context
-        .client
-        .replay_frames(&context.sender, frame_context::current_time)
-        .await?;
-    let mut moments = BindingMomentLog::default();
-    replayed.iter().for_each(|frame| moments.apply_frame(frame));
+    // Opened before the open decisions are read, so that no new one is missed.
+    let mut frames = context.open_live_frames().await?;
     let wait = args.wait.unwrap_or(Duration::MAX);
-    let next = tokio::select! {
-        next = tokio::time::timeout(wait, next_moment(&mut moments, &mut frames, args.id)) => next,
-        () = stop.wait_requested() => return Ok(()),
+    let moment_frame = match find_moment(&context, args.id).await? {
+        Some(found) => found,
+        None if args.id.is_some() => {
+            return Err(nothing_to_decide(
+                "it is answered, withdrawn, or its time is over",
+            ));
+        }
+        None => tokio::select! {
+            next = tokio::time::timeout(wait, next_moment(&context, &mut frames)) => {
+                next.map_err(|_| nothing_to_decide("no decision is asked for"))??
+            }
+            () = stop.wait_requested() => return Ok(()),
+        },
     };
-    let no_decision = |_| {
-        Fail::new(
-            ExitKind::Refused,
-            "NOTHING_TO_DECIDE",
-            "nobody asked for a decision",
-        )
-    };
-    let moment_frame = next.map_err(no_decision)??;
     let FramePayload::AgentBindingMoment(moment) = &moment_frame.payload else {
         return Ok(());
     };
@@ -73,9 +71,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         Some(text) => text,
         None => tokio::select! {
             text = prompt_answer(&moment.question) => text?,
-            answered_elsewhere = wait_decided(&mut moments, &mut frames, moment_frame.frame_id) => {
+            answered_elsewhere = wait_decided(&context, &mut frames, moment_frame.frame_id) => {
                 answered_elsewhere?;
-                return Err(Fail::new(ExitKind::Refused, "ALREADY_DECIDED", "another session has answered it"));
+                return Err(Fail::new(ExitKind::Refused, "ALREADY_DECIDED", "another session has answered it, or its time is over"));
             }
             () = stop.wait_requested() => return Ok(()),
         },
@@ -93,55 +91,58 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .target
         .explicit_scope()
         .unwrap_or_else(|| FrameScope::Handle(moment_frame.sender_handle.clone()));
-    context
-        .send_and_print(&scope, payload, json!({ "response_text": text }))
-        .await
-        .map(|_| ())
+    let sent = context.send_frame(&scope, payload).await?;
+    context.print_sent_as(&sent, json!({ "response_text": text }), || {
+        let id = paint_text(FAINT_STYLE, &moment_frame.frame_id.to_string());
+        format!("answered: {}  {id}", escape_controls(&text))
+    });
+    Ok(())
 }
 
-/// The decision with this id, the oldest open one, or the next to arrive.
-async fn next_moment(
-    moments: &mut BindingMomentLog,
-    frames: &mut FrameStream,
-    id: Option<Uuid>,
-) -> Result<Frame, Fail> {
+fn nothing_to_decide(message: &str) -> Fail {
+    Fail::new(ExitKind::Refused, "NOTHING_TO_DECIDE", message)
+}
+
+/// The decision with this id, or the oldest open one.
+async fn find_moment(context: &FrameContext<'_>, id: Option<Uuid>) -> Result<Option<Frame>, Fail> {
+    let items = context.fetch_open_items().await?;
+    let is_wanted = |kept: &KeptItem| {
+        kept.kind == OpenItemKind::Decision && id.is_none_or(|id| kept.frame.frame_id == id)
+    };
+    let found = items.into_iter().find(is_wanted);
+    Ok(found.map(|kept| kept.frame))
+}
+
+/// The next decision to arrive.
+async fn next_moment(context: &FrameContext<'_>, frames: &mut FrameStream) -> Result<Frame, Fail> {
     loop {
-        let found = moments
-            .open_moments()
-            .into_iter()
-            .find(|moment| id.is_none_or(|id| moment.frame_id == id));
-        if let Some(found) = found {
-            return Ok(found.clone());
-        }
-        if id.is_some() {
-            return Err(Fail::new(
-                ExitKind::Refused,
-                "NOTHING_TO_DECIDE",
-                "it is answered, or the hub no longer keeps it",
-            ));
-        }
-        if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
-            moments.apply_frame(&frame);
+        wait_kind(frames, FrameKind::AgentBindingMoment).await?;
+        if let Some(found) = find_moment(context, None).await? {
+            return Ok(found);
         }
     }
 }
 
-/// Waits until another session has answered.
+/// Waits until the decision is open no more.
 async fn wait_decided(
-    moments: &mut BindingMomentLog,
+    context: &FrameContext<'_>,
     frames: &mut FrameStream,
     id: Uuid,
 ) -> Result<(), Fail> {
-    while moments
-        .open_moments()
-        .iter()
-        .any(|moment| moment.frame_id == id)
-    {
-        if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
-            moments.apply_frame(&frame);
-        }
+    while find_moment(context, Some(id)).await?.is_some() {
+        wait_kind(frames, FrameKind::AgentResponse).await?;
     }
     Ok(())
+}
+
+async fn wait_kind(frames: &mut FrameStream, kind: FrameKind) -> Result<(), Fail> {
+    loop {
+        if let FrameStreamEvent::Frame(frame, _) = frames.next().await?
+            && frame.kind() == kind
+        {
+            return Ok(());
+        }
+    }
 }
 
 /// The answer in the arguments, if there is one.

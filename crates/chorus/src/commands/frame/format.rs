@@ -9,6 +9,11 @@ use chorus_wire::time::UnixMicros;
 /// How many sessions received a frame.
 pub fn format_submitted(submitted: &SubmissionReply) -> String {
     let id = paint_text(FAINT_STYLE, &submitted.frame_id.to_string());
+    if let Some(until) = submitted.kept_until {
+        let until = output::whole_seconds(&until.to_string());
+        let count = submitted.describe_count();
+        return format!("kept until {until}, heard by {count}  {id}");
+    }
     match submitted.recipient_count {
         0 => format!("no session is listening  {id}"),
         _ => format!("heard by {}  {id}", submitted.describe_count()),

@@ -3,11 +3,13 @@
 use super::format;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::HubClient;
-use chorus_client::frame::FrameSender;
+use chorus_client::frame::{
+    FrameSender, FrameStream, KeptItem, LockClaim, LockClaims, parse_open_items,
+};
 use chorus_hub::Clock;
 use chorus_wire::frame::{
-    ComputeLocation, ContextCheck, Frame, FramePayload, FrameScope, ScopeIdent, SubmissionReply,
-    org_handle,
+    ComputeLocation, ContextCheck, Frame, FrameFilter, FramePayload, FrameScope, ScopeIdent,
+    SubmissionReply, org_handle,
 };
 use chorus_wire::identity::{AgentAddress, Handle};
 use chorus_wire::time::UnixMicros;
@@ -188,6 +190,33 @@ impl<'a> FrameContext<'a> {
             .await
     }
 
+    /// What is open under the own handle and its organisations, oldest first.
+    pub async fn fetch_open_items(&self) -> Result<Vec<KeptItem>, Fail> {
+        let items = self.client.list_open_items(&self.sender.handle).await?;
+        Ok(parse_open_items(items, current_time()))
+    }
+
+    pub async fn fetch_claims(&self) -> Result<LockClaims, Fail> {
+        Ok(LockClaims::from_items(&self.fetch_open_items().await?))
+    }
+
+    /// The frames from now on. They say when to read the open items again.
+    pub async fn open_live_frames(&self) -> Result<FrameStream, Fail> {
+        let filter = FrameFilter::default();
+        let mut frames = self
+            .client
+            .open_frame_stream(&self.sender, &filter, None, current_time)
+            .await;
+        frames.wait_opened().await?;
+        Ok(frames)
+    }
+
+    /// Whether this session made the claim.
+    pub fn is_holder(&self, claim: &LockClaim) -> bool {
+        let own_session = format!("{}@{}", self.sender.instrument, self.sender.session);
+        claim.holder == self.sender.handle && claim.session.as_deref() == Some(&own_session)
+    }
+
     /// Sends a frame and prints the result, with `more` added to the hub's answer.
     pub async fn send_and_print(
         &self,
@@ -201,13 +230,16 @@ impl<'a> FrameContext<'a> {
     }
 
     pub fn print_sent(&self, sent: &SentFrame, more: Value) {
+        self.print_sent_as(sent, more, || format::format_submitted(&sent.submitted));
+    }
+
+    /// Prints the hub's answer with `more` as JSON, or the text for people.
+    pub fn print_sent_as(&self, sent: &SentFrame, more: Value, text: impl FnOnce() -> String) {
         let mut value = json!(sent.submitted);
         if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
             fields.extend(more);
         }
-        output::print_result(self.common.json, &value, || {
-            format::format_submitted(&sent.submitted)
-        });
+        output::print_result(self.common.json, &value, text);
     }
 }
 

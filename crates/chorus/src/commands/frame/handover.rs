@@ -1,35 +1,35 @@
-//! `chorus handover`: hands work over to other sessions, lists handovers and takes one (FRM-31, FRM-32).
+//! `chorus handover`: hands work over to other sessions, lists what is handed over, takes it up or withdraws it (FRM-31,
+//! FRM-32, R-83).
 
-use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use super::{format, send_frame};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output};
-use chorus_client::frame::{FrameStream, FrameStreamEvent, HandoverLog, format_frame_ref};
+use chorus_client::frame::{KeptItem, format_frame_ref};
 use chorus_wire::frame::payload::AgentHandover;
-use chorus_wire::frame::{Frame, FramePayload, FrameScope};
+use chorus_wire::frame::{FramePayload, FrameScope, OpenItemKind, SubmissionReply};
 use chorus_wire::limits;
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::Duration;
 use uuid::Uuid;
-
-/// How long to wait for the own claim on the stream; after it the hub's answer counts.
-const ECHO_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A file with the state of the work; default: standard input
-    #[arg(value_name = "FILE", default_value = "-", conflicts_with_all = ["take", "list"])]
+    #[arg(value_name = "FILE", default_value = "-", conflicts_with_all = ["take", "list", "withdraw"])]
     body: PathBuf,
     /// A reference to more information; may be repeated
     #[arg(long = "ref", value_name = "REF")]
     refs: Vec<String>,
     /// Take the work over: the handover with this frame id, or the only one
-    #[arg(long, value_name = "FRAME_ID", num_args = 0..=1, conflicts_with = "list")]
+    #[arg(long, value_name = "FRAME_ID", num_args = 0..=1, conflicts_with_all = ["list", "withdraw"])]
     take: Option<Option<Uuid>>,
     /// List the handovers that are not taken
-    #[arg(long)]
+    #[arg(long, conflicts_with = "withdraw")]
     list: bool,
+    /// Withdraw a handover of yours that is not taken
+    #[arg(long, value_name = "FRAME_ID")]
+    withdraw: Option<Uuid>,
     #[command(flatten)]
     target: ScopeArgs,
     #[command(flatten)]
@@ -37,30 +37,20 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let is_reading = args.take.is_some() || args.list;
-    let body = if is_reading {
-        String::new()
-    } else {
-        send_frame::read_text(&args.body, limits::HANDOVER_OCTETS)?
+    let is_new = args.take.is_none() && !args.list && args.withdraw.is_none();
+    let body = match is_new {
+        true => send_frame::read_text(&args.body, limits::HANDOVER_OCTETS)?,
+        false => String::new(),
     };
     let context = FrameContext::open(common, args.sender).await?;
-    if is_reading {
-        let (replayed, frames) = context
-            .client
-            .replay_frames(&context.sender, frame_context::current_time)
-            .await?;
-        let mut handovers = HandoverLog::default();
-        replayed
-            .iter()
-            .for_each(|frame| handovers.apply_frame(frame));
-        if args.list {
-            handovers
-                .open_offers()
-                .into_iter()
-                .for_each(|offer| print_offer(common, offer));
-            return Ok(());
-        }
-        return self::take_handover(&context, handovers, frames, args.take.flatten()).await;
+    if let Some(id) = args.withdraw {
+        return withdraw_handover(&context, &args.target, id).await;
+    }
+    if args.list {
+        return list_handovers(&context).await;
+    }
+    if let Some(id) = args.take {
+        return take_handover(&context, id).await;
     }
     let payload = AgentHandover {
         previous_session_id: context.sender.session.to_string(),
@@ -68,109 +58,134 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         handover_body: body,
         pointer_refs: Some(args.refs).filter(|refs| !refs.is_empty()),
     };
-    context
-        .send_and_print(&context.resolve_scope(&args.target), payload, json!({}))
-        .await
-        .map(|_| ())
+    let scope = context.resolve_scope(&args.target);
+    let sent = context.send_frame(&scope, payload).await?;
+    context.print_sent_as(&sent, json!({}), || format_handed_over(&sent.submitted));
+    Ok(())
 }
 
-async fn take_handover(
+fn format_handed_over(submitted: &SubmissionReply) -> String {
+    let id = output::paint_text(output::FAINT_STYLE, &submitted.frame_id.to_string());
+    match submitted.kept_until {
+        Some(until) => {
+            let until = output::whole_seconds(&until.to_string());
+            format!("handed over, kept until {until}  {id}")
+        }
+        // An older hub, or a handle with too many open items.
+        None => format!(
+            "handed over to {}, not kept  {id}",
+            submitted.describe_count()
+        ),
+    }
+}
+
+/// The handovers that are open, oldest first.
+async fn fetch_handovers(context: &FrameContext<'_>) -> Result<Vec<KeptItem>, Fail> {
+    let mut items = context.fetch_open_items().await?;
+    items.retain(|kept| kept.kind == OpenItemKind::Handover);
+    Ok(items)
+}
+
+async fn list_handovers(context: &FrameContext<'_>) -> Result<(), Fail> {
+    let offers = fetch_handovers(context).await?;
+    if offers.is_empty() {
+        format::print_aside(context.common.json, "nothing is handed over");
+    }
+    offers
+        .iter()
+        .for_each(|offer| print_offer(context.common, offer));
+    Ok(())
+}
+
+async fn withdraw_handover(
     context: &FrameContext<'_>,
-    mut handovers: HandoverLog,
-    mut frames: FrameStream,
-    id: Option<Uuid>,
+    target: &ScopeArgs,
+    id: Uuid,
 ) -> Result<(), Fail> {
-    let offer = pick_offer(context.common, &handovers, id)?.clone();
-    let FramePayload::AgentHandover(work) = &offer.payload else {
+    let scope = context.resolve_scope(target);
+    let handle = scope.addressed_handle().as_str();
+    let ended = context.client.withdraw_item(handle, id).await?;
+    output::print_result(context.common.json, &json!(ended), || {
+        format!("withdrawn  {}", ended.frame_id)
+    });
+    Ok(())
+}
+
+async fn take_handover(context: &FrameContext<'_>, id: Option<Uuid>) -> Result<(), Fail> {
+    let offer = pick_offer(context, id).await?;
+    let FramePayload::AgentHandover(work) = &offer.frame.payload else {
         return Ok(());
     };
-    let mut refs = work.pointer_refs.clone().unwrap_or_default();
-    refs.push(format_frame_ref(&offer.frame_id));
-    let me = context.sender.session.to_string();
-    let claim = AgentHandover {
-        next_session_id: Some(me),
-        pointer_refs: Some(refs),
-        ..work.clone()
-    };
-    let sent = context
-        .send_frame(&context.sender.handle_scope(), claim.clone())
-        .await?;
-    // Two sessions may claim it at the same time. The handle's stream has one order, and its first claim counts.
-    let own_frame_id = sent.frame.frame_id;
-    let wait_echo = async {
-        while handovers.find_claim(&offer.frame_id).is_none() {
-            if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
-                handovers.apply_frame(&frame);
-            }
-        }
-        Ok::<(), Fail>(())
-    };
-    if let Ok(echo) = tokio::time::timeout(ECHO_TIMEOUT, wait_echo).await {
-        echo?;
-    }
-    if let Some(first_claim) = handovers
-        .find_claim(&offer.frame_id)
-        .filter(|first_claim| first_claim.frame_id != own_frame_id)
-    {
-        return Err(already_taken(first_claim));
-    }
-    if offer.sender_handle != context.sender.handle {
-        // Inform the sender of the handover. A refusal does not matter, because the work is taken.
-        let sender_scope = FrameScope::Handle(offer.sender_handle.clone());
-        if let Err(fail) = context.send_frame(&sender_scope, claim).await {
-            tracing::debug!(?fail, "the sender of the handover was not informed");
-        }
-    }
-    let value = json!({ "frame_id": offer.frame_id, "previous_session_id": work.previous_session_id,
+    // The hub decides which session is first.
+    context
+        .client
+        .take_handover(&context.sender, &offer.item)
+        .await
+        .map_err(already_taken)?;
+    announce_take(context, &offer, work).await;
+    let value = json!({ "frame_id": offer.frame.frame_id, "previous_session_id": work.previous_session_id,
         "handover_body": work.handover_body, "pointer_refs": work.pointer_refs });
     output::print_result(context.common.json, &value, || format_taken(&offer, work));
     Ok(())
 }
 
-fn pick_offer<'a>(
-    common: &CommonArgs,
-    handovers: &'a HandoverLog,
-    id: Option<Uuid>,
-) -> Result<&'a Frame, Fail> {
+/// Tells the other sessions, and those of the sender. A refusal does not matter, because the work is taken.
+async fn announce_take(context: &FrameContext<'_>, offer: &KeptItem, work: &AgentHandover) {
+    let mut refs = work.pointer_refs.clone().unwrap_or_default();
+    refs.push(format_frame_ref(&offer.frame.frame_id));
+    let claim = AgentHandover {
+        next_session_id: Some(context.sender.session.to_string()),
+        pointer_refs: Some(refs),
+        ..work.clone()
+    };
+    let mut scopes = vec![context.sender.handle_scope()];
+    if offer.frame.sender_handle != context.sender.handle {
+        scopes.push(FrameScope::Handle(offer.frame.sender_handle.clone()));
+    }
+    for scope in scopes {
+        if let Err(fail) = context.send_frame(&scope, claim.clone()).await {
+            tracing::debug!(?fail, "a take was not announced");
+        }
+    }
+}
+
+async fn pick_offer(context: &FrameContext<'_>, id: Option<Uuid>) -> Result<KeptItem, Fail> {
     let nothing_to_take = |message: &str| Fail::new(ExitKind::Refused, "NOTHING_TO_TAKE", message);
-    let Some(id) = id else {
-        let offers = handovers.open_offers();
-        return match offers.as_slice() {
-            [] => Err(nothing_to_take(
-                "nobody has handed over anything that is not taken",
-            )),
-            [only] => Ok(only),
-            several => {
-                several.iter().for_each(|offer| print_offer(common, offer));
-                Err(Fail::usage_error("which one? pass --take FRAME_ID"))
-            }
-        };
-    };
-    let offer = handovers
-        .find_offer(&id)
-        .ok_or_else(|| nothing_to_take("the hub keeps no such handover"))?;
-    handovers
-        .find_claim(&id)
-        .map_or(Ok(offer), |first_claim| Err(already_taken(first_claim)))
+    let mut offers = fetch_handovers(context).await?;
+    if let Some(id) = id {
+        let found = offers.into_iter().find(|offer| offer.frame.frame_id == id);
+        return found.ok_or_else(|| {
+            nothing_to_take("no such handover is open: it is taken, withdrawn or a day old")
+        });
+    }
+    if offers.len() > 1 {
+        offers
+            .iter()
+            .for_each(|offer| print_offer(context.common, offer));
+        return Err(Fail::usage_error("which one? pass --take FRAME_ID"));
+    }
+    offers
+        .pop()
+        .ok_or_else(|| nothing_to_take("nothing is handed over that is not taken"))
 }
 
-fn already_taken(first_claim: &Frame) -> Fail {
-    let next = if let FramePayload::AgentHandover(claim) = &first_claim.payload {
-        claim.next_session_id.as_deref()
-    } else {
-        None
-    };
-    let by = next.unwrap_or_default();
-    let message = format!("it was taken by {} {by}", first_claim.sender_handle);
-    Fail::new(ExitKind::Refused, "ALREADY_TAKEN", message)
+fn already_taken(error: chorus_client::Error) -> Fail {
+    match error.error_response() {
+        Some(refusal) if refusal.status == 409 => {
+            Fail::new(ExitKind::Refused, "ALREADY_TAKEN", refusal.message.clone())
+        }
+        Some(_) | None => error.into(),
+    }
 }
 
-fn print_offer(common: &CommonArgs, offer: &Frame) {
+fn print_offer(common: &CommonArgs, kept: &KeptItem) {
+    let offer = &kept.frame;
     let FramePayload::AgentHandover(work) = &offer.payload else {
         return;
     };
     let value = json!({ "frame_id": offer.frame_id, "sender_handle": offer.sender_handle, "created_at": offer.created_at,
-        "previous_session_id": work.previous_session_id, "pointer_refs": work.pointer_refs });
+        "previous_session_id": work.previous_session_id, "pointer_refs": work.pointer_refs,
+        "handle": kept.item.handle, "expires_at": kept.item.expires_at });
     output::print_result(common.json, &value, || {
         format!(
             "{} {}",
@@ -180,7 +195,7 @@ fn print_offer(common: &CommonArgs, offer: &Frame) {
     });
 }
 
-fn format_taken(offer: &Frame, work: &AgentHandover) -> String {
+fn format_taken(offer: &KeptItem, work: &AgentHandover) -> String {
     let refs: String = work
         .pointer_refs
         .iter()
@@ -189,7 +204,7 @@ fn format_taken(offer: &Frame, work: &AgentHandover) -> String {
         .collect();
     let from = format!(
         "{} {}",
-        offer.sender_handle,
+        offer.frame.sender_handle,
         output::escape_controls(&work.previous_session_id)
     );
     format!(

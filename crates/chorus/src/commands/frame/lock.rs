@@ -1,13 +1,13 @@
 //! `chorus lock`: claims a resource, extends the claim while a command runs, and releases it (FRM-23, FRM-33, R-40).
 
-use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
+use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs, SentFrame};
 use super::{format, git_tree};
 use crate::commands::duration;
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output};
 use chorus_client::frame::{FrameStream, FrameStreamEvent, LockClaim, LockClaims, random_uuid};
-use chorus_wire::frame::FrameScope;
 use chorus_wire::frame::payload::{AgentLeaseExtend, AgentLockRelease, AgentLockRequest};
+use chorus_wire::frame::{FrameKind, FrameScope};
 use chorus_wire::limits;
 use serde_json::json;
 use std::process::ExitStatus;
@@ -17,12 +17,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-/// When a request is repeated. A hub keeps frames for five minutes, so sessions that join later still see the claim.
-const REPEAT_REQUEST_AFTER: Duration = Duration::from_secs(150);
 /// The longest time between two lease extensions.
 const EXTEND_INTERVAL: Duration = Duration::from_secs(120);
-/// How long to wait for the own claim on the stream, which shows whether another claim was first.
-const ECHO_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -108,20 +104,24 @@ struct ResourceLock<'a> {
 }
 
 impl ResourceLock<'_> {
-    /// Waits until the resource is free, claims it, then checks whether another claim was first. The handle's stream has one
-    /// order for all sessions.
+    /// Waits until the resource is free, claims it, then checks whether another claim was first: the hub keeps claims in the
+    /// order in which they were made, and answers after it keeps this one.
     async fn acquire(&self, args: &Args) -> Result<Uuid, Fail> {
-        let (mut claims, mut frames) = self.context.replay_claims().await?;
+        let mut frames = self.context.open_live_frames().await?;
         loop {
             if !args.force {
-                self.await_free(&mut claims, &mut frames, args.wait).await?;
+                self.await_free(&mut frames, args.wait).await?;
             }
             let lease = random_uuid();
-            self.send_request(lease).await?;
-            if args.force || self.scope != self.context.sender.handle_scope() {
+            let sent = self.send_request(lease).await?;
+            if sent.submitted.kept == Some(false) {
+                let text = "the hub keeps no more items under this handle: sessions that start later will not know of it";
+                format::print_aside(self.context.common.json, text);
+            }
+            if args.force {
                 return Ok(lease);
             }
-            self.await_echo(&mut claims, &mut frames, lease).await?;
+            let claims = self.context.fetch_claims().await?;
             let Some(first) = self.find_earlier(&claims, lease) else {
                 return Ok(lease);
             };
@@ -133,7 +133,7 @@ impl ResourceLock<'_> {
         }
     }
 
-    async fn send_request(&self, lease_id: Uuid) -> Result<(), Fail> {
+    async fn send_request(&self, lease_id: Uuid) -> Result<SentFrame, Fail> {
         let resource = self.resource.clone();
         let intent = self.intent.clone();
         let request = AgentLockRequest {
@@ -142,10 +142,7 @@ impl ResourceLock<'_> {
             ttl_ms: duration::as_millis(self.ttl),
             intent,
         };
-        self.context
-            .send_frame(&self.scope, request)
-            .await
-            .map(|_| ())
+        self.context.send_frame(&self.scope, request).await
     }
 
     /// The first claim of another session on the resource.
@@ -169,14 +166,13 @@ impl ResourceLock<'_> {
     }
 
     /// Waits until no other session claims the resource; without `wait`, another claim is an error.
-    async fn await_free(
-        &self,
-        claims: &mut LockClaims,
-        frames: &mut FrameStream,
-        wait: bool,
-    ) -> Result<(), Fail> {
+    async fn await_free(&self, frames: &mut FrameStream, wait: bool) -> Result<(), Fail> {
         let mut announced_lease = None;
-        while let Some(first) = self.first_claim(claims) {
+        loop {
+            let claims = self.context.fetch_claims().await?;
+            let Some(first) = self.first_claim(&claims) else {
+                return Ok(());
+            };
             if !wait {
                 return Err(claimed_error(first));
             }
@@ -187,40 +183,13 @@ impl ResourceLock<'_> {
                     &format!("waiting for {}", format::format_holder(first)),
                 );
             }
-            // Until the next frame or until the claim expires.
-            if let Ok(event) = timeout(
-                first.time_left(frame_context::current_time()),
-                frames.next(),
-            )
-            .await
-                && let FrameStreamEvent::Frame(frame, _) = event?
-            {
-                claims.apply_frame(&frame);
+            let time_left = first.time_left(frame_context::current_time());
+            // Until a frame says that a claim has changed, or until the claim expires.
+            match timeout(time_left, wait_lock_change(frames)).await {
+                Ok(changed) => changed?,
+                Err(_) => continue,
             }
         }
-        Ok(())
-    }
-
-    /// Reads the stream until our own claim appears on it.
-    async fn await_echo(
-        &self,
-        claims: &mut LockClaims,
-        frames: &mut FrameStream,
-        lease: Uuid,
-    ) -> Result<(), Fail> {
-        let echo = async {
-            while !claims
-                .active_claims(frame_context::current_time())
-                .iter()
-                .any(|claim| claim.lease_id == lease)
-            {
-                if let FrameStreamEvent::Frame(frame, _) = frames.next().await? {
-                    claims.apply_frame(&frame);
-                }
-            }
-            Ok(())
-        };
-        timeout(ECHO_TIMEOUT, echo).await.unwrap_or(Ok(()))
     }
 
     fn print_claim(&self, lease: Uuid) {
@@ -237,12 +206,6 @@ impl ResourceLock<'_> {
                 output::paint_text(output::FAINT_STYLE, &lease.to_string())
             )
         });
-        if self.ttl > REPEAT_REQUEST_AFTER * 2 {
-            format::print_aside(
-                self.context.common.json,
-                "sessions that come later than the hub's retention will not know of it",
-            );
-        }
     }
 
     /// Extends the claim until the command ends; an unreachable hub does not stop the command.
@@ -253,7 +216,6 @@ impl ResourceLock<'_> {
         signals: &mut ForwardedSignals,
     ) -> Result<ExitStatus, Fail> {
         let interval = EXTEND_INTERVAL.min(self.ttl / 2);
-        let mut requested_at = Instant::now();
         let mut renewed_at = Instant::now();
         loop {
             tokio::select! {
@@ -261,13 +223,7 @@ impl ResourceLock<'_> {
                 signal = signals.next_signal() => forward_signal(&child, signal),
                 () = sleep(interval) => {
                     let passed = renewed_at.elapsed();
-                    let extended = if requested_at.elapsed() < REPEAT_REQUEST_AFTER {
-                        let ttl_ms = duration::as_millis(passed).clamp(1, limits::LEASE_MAX_MS);
-                        self.context.send_frame(&self.scope, AgentLeaseExtend { lease_id: lease, ttl_ms }).await.map(|_| ())
-                    } else {
-                        requested_at = Instant::now();
-                        self.send_request(lease).await
-                    };
+                    let extended = self.extend_lease(lease, passed).await;
                     match extended {
                         Ok(()) => renewed_at = Instant::now(),
                         Err(fail) => tracing::warn!(?fail, "the claim could not be extended"),
@@ -275,6 +231,17 @@ impl ResourceLock<'_> {
                 }
             }
         }
+    }
+
+    /// Adds the time that has passed. A lease that the hub no longer keeps, because the machine slept, is claimed again.
+    async fn extend_lease(&self, lease_id: Uuid, passed: Duration) -> Result<(), Fail> {
+        let ttl_ms = duration::as_millis(passed).clamp(1, limits::LEASE_MAX_MS);
+        let extend = AgentLeaseExtend { lease_id, ttl_ms };
+        let sent = self.context.send_frame(&self.scope, extend).await?;
+        if sent.submitted.kept == Some(false) {
+            self.send_request(lease_id).await?;
+        }
+        Ok(())
     }
 
     /// Releases the claim. If that fails, the claim expires by itself.
@@ -287,6 +254,24 @@ impl ResourceLock<'_> {
             tracing::warn!(?fail, "the claim could not be released");
         }
     }
+}
+
+/// Waits for a frame that opens, extends or releases a claim.
+async fn wait_lock_change(frames: &mut FrameStream) -> Result<(), Fail> {
+    loop {
+        if let FrameStreamEvent::Frame(frame, _) = frames.next().await?
+            && is_lock_kind(frame.kind())
+        {
+            return Ok(());
+        }
+    }
+}
+
+pub fn is_lock_kind(kind: FrameKind) -> bool {
+    matches!(
+        kind,
+        FrameKind::AgentLockRequest | FrameKind::AgentLockRelease | FrameKind::AgentLeaseExtend
+    )
 }
 
 fn claimed_error(claim: &LockClaim) -> Fail {
@@ -311,7 +296,7 @@ async fn release_claims(
     scope: &FrameScope,
     resource: &str,
 ) -> Result<(), Fail> {
-    let (claims, _) = context.replay_claims().await?;
+    let claims = context.fetch_claims().await?;
     let held = claims
         .active_claims(frame_context::current_time())
         .into_iter()
@@ -329,9 +314,14 @@ async fn release_claims(
             lease_id: claim.lease_id,
             resource: Some(resource.to_owned()),
         };
-        context
-            .send_and_print(scope, release, json!({ "lease_id": claim.lease_id }))
-            .await?;
+        let sent = context.send_frame(scope, release).await?;
+        context.print_sent_as(&sent, json!({ "lease_id": claim.lease_id }), || {
+            let name = output::escape_controls(resource);
+            format!(
+                "released {}",
+                output::paint_text(output::STRONG_STYLE, &name)
+            )
+        });
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
-//! `chorus locks`: lists the active claims, computed from the frames that the hub still keeps (FRM-27).
+//! `chorus locks`: lists the claims that hold, as the hub keeps them (FRM-27, R-83).
 
 use super::frame_context::{self, FrameContext, SenderArgs};
+use super::lock::is_lock_kind;
 use super::{file_edit, format, git_tree};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, session, stop_signal::StopSignal};
-use chorus_client::frame::{FrameStream, FrameStreamEvent, LockClaim, LockClaims};
+use chorus_client::frame::{FrameStreamEvent, LockClaim, LockClaims};
 use chorus_wire::time::UnixMicros;
 use serde_json::json;
 
@@ -49,58 +50,35 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
         return file_edit::report_only(outcome);
     }
     let context = FrameContext::open(common, args.sender).await?;
-    let (mut claims, mut frames) = context.replay_claims().await?;
+    if args.follow {
+        return follow_claims(&context).await;
+    }
+    let claims = context.fetch_claims().await?;
     if !args.check.is_empty() {
         return check_files(&context, &claims, &args.check);
     }
     print_claims(common, &claims);
-    if !args.follow {
-        return Ok(());
-    }
+    Ok(())
+}
+
+/// Shows the claims, and then each change of them.
+async fn follow_claims(context: &FrameContext<'_>) -> Result<(), Fail> {
     let mut stop = StopSignal::watch()?;
+    // Opened before the claims are read, so that no change is missed.
+    let mut frames = context.open_live_frames().await?;
+    print_claims(context.common, &context.fetch_claims().await?);
     loop {
         let event = tokio::select! {
             event = frames.next() => event?,
             () = stop.wait_requested() => return Ok(()),
         };
-        if let FrameStreamEvent::Frame(frame, _) = event {
-            let before: Vec<LockClaim> = claims
-                .active_claims(frame_context::current_time())
-                .into_iter()
-                .cloned()
-                .collect();
-            claims.apply_frame(&frame);
-            if claims
-                .active_claims(frame_context::current_time())
-                .into_iter()
-                .ne(before.iter())
-            {
-                output::print_result(
-                    common.json,
-                    &json!({ "locks": claims.active_claims(frame_context::current_time()) }),
-                    || format::format_frame(&frame),
-                );
-            }
+        if let FrameStreamEvent::Frame(frame, _) = event
+            && is_lock_kind(frame.kind())
+        {
+            let claims = context.fetch_claims().await?;
+            let value = json!({ "locks": claims.active_claims(frame_context::current_time()) });
+            output::print_result(context.common.json, &value, || format::format_frame(&frame));
         }
-    }
-}
-
-impl FrameContext<'_> {
-    /// The claims in the frames that the hub keeps, and the stream that continues after them.
-    pub async fn replay_claims(&self) -> Result<(LockClaims, FrameStream), Fail> {
-        let (replayed, frames) = self
-            .client
-            .replay_frames(&self.sender, frame_context::current_time)
-            .await?;
-        let mut claims = LockClaims::default();
-        replayed.iter().for_each(|frame| claims.apply_frame(frame));
-        Ok((claims, frames))
-    }
-
-    /// Whether this session made the claim.
-    pub fn is_holder(&self, claim: &LockClaim) -> bool {
-        let own_session = format!("{}@{}", self.sender.instrument, self.sender.session);
-        claim.holder == self.sender.handle && claim.session.as_deref() == Some(&own_session)
     }
 }
 
@@ -162,7 +140,7 @@ fn check_files(
 /// Prints a hook answer that makes the editor (Claude Code or compatible) ask its user before the edit.
 async fn warn_before_edit(common: &CommonArgs, sender: SenderArgs, file: &str) -> Result<(), Fail> {
     let context = FrameContext::open(common, sender).await?;
-    let (claims, _) = context.replay_claims().await?;
+    let claims = context.fetch_claims().await?;
     let now = frame_context::current_time();
     let name = git_tree::shared_name(file);
     let other_claim = claims

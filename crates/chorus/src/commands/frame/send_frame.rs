@@ -34,7 +34,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let payload_text = read_text(&args.payload, limits::FRAME_BYTES)?;
     let payload =
         FramePayload::parse(args.kind, &payload_text).map_err(|e| Fail::usage_error(e.message))?;
-    let context = FrameContext::open(common, args.sender).await?;
+    let mut context = FrameContext::open(common, args.sender).await?;
+    if let (FrameKind::AgentBindingMoment, Some(wait)) = (args.kind, args.wait) {
+        // The decision is open for as long as its sender waits.
+        context
+            .sender
+            .ttl_ms
+            .get_or_insert(duration::as_millis(wait).clamp(1, limits::SAFE_INTEGER_MAX));
+    }
     let scope = context.resolve_scope(&args.target);
     let frame = context.build_frame(&scope, payload)?;
     let mut answers = match args.wait {

@@ -84,6 +84,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 let hub = context.client.base_url();
                 format::print_aside(common.json, &format!("watching {handle} at {hub}"));
             }
+            FrameStreamEvent::OpenItems(_) => {}
             FrameStreamEvent::Gap => {
                 output::print_result(common.json, &json!({ "event": "resume-gap" }), || {
                     output::paint_text(

@@ -2,12 +2,15 @@
 //!
 //! It never blocks the host: it is quick, always exits with 0, and prints nothing when there is no news.
 
+mod host_process;
 mod news;
+mod open_item_news;
 mod report_progress;
 mod stop_notice;
 
 use super::frame::{advise, file_edit, frame_context, locks};
 use crate::{cli::CommonArgs, fail::Fail, output, session};
+pub use host_process::find_host_session;
 use news::HookNews;
 pub use report_progress::ReportProgress;
 use serde::Deserialize;
@@ -124,8 +127,12 @@ async fn report_news(
     if host_event == "SessionStart" {
         export_session(&sender_args);
     }
+    if let (Some(session), Ok(files)) = (&sender_args.session, session::identity_files(common)) {
+        host_process::save_host_session(&files, session);
+    }
     let session = session_name(&sender_args);
-    let news = HookNews::gather_news(common, sender_args).await?;
+    let is_start = host_event == "SessionStart";
+    let news = HookNews::gather_news(common, sender_args, is_start).await?;
     if let Some(text) = news.format_news() {
         let output = json!({ "hookEventName": host_event, "additionalContext": text });
         output::print_json(&json!({ "hookSpecificOutput": output }).to_string());

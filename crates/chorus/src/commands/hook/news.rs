@@ -1,21 +1,25 @@
-//! Collects the news since the last report to the host: messages of this identity and frames for this session.
+//! Collects the news since the last report to the host: messages of this identity, frames for this session, and open items.
 
 use super::super::frame::{format, frame_context};
 use super::super::history::peer_side;
+use super::open_item_news::{ItemNote, select_items};
 use super::report_progress::ReportProgress;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::envelope::trace_time;
 use chorus_client::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
+use chorus_wire::frame::Frame;
 use chorus_wire::message::{HistoryRow, ReceiverReply};
+use chorus_wire::time::UnixMicros;
 use std::time::Duration;
 
 /// Max characters shown of one message. Hosts truncate a hook's output at ten thousand characters.
 const TEXT_CHARS: usize = 600;
-/// Max messages and max frames in one report, for the same reason.
+/// Max messages, frames and open items in one report, for the same reason.
 const MAX_MESSAGES: usize = 8;
 const MAX_FRAMES: usize = 8;
+const MAX_ITEMS: usize = 8;
 /// Max pages of history that one hook reads; the next hook reads the rest.
 const MAX_PAGES: usize = 5;
 /// The silence that ends a frame replay: a hub writes all kept frames at once.
@@ -33,13 +37,17 @@ pub struct HookNews {
     /// Trace ids of messages that need a reply, including repeated ones that are not reported.
     unanswered: Vec<String>,
     frames: Vec<String>,
+    items: Vec<ItemNote>,
     new_progress: (Option<Cursor>, Option<(String, Cursor)>),
+    /// The session, and when the newest open item that it was told of was opened.
+    items_told: Option<(String, UnixMicros)>,
 }
 
 impl HookNews {
     pub async fn gather_news(
         common: &CommonArgs,
         sender_args: frame_context::SenderArgs,
+        is_start: bool,
     ) -> Result<Self, Fail> {
         let session = ClientSession::open(common)?;
         let progress = ReportProgress::open_locked(&session.files, &session.credentials);
@@ -49,10 +57,12 @@ impl HookNews {
             messages: Vec::new(),
             unanswered: Vec::new(),
             frames: Vec::new(),
+            items: Vec::new(),
             new_progress: (None, None),
+            items_told: None,
         };
         news.fetch_messages().await?;
-        if let Err(fail) = news.fetch_frames(common, sender_args).await {
+        if let Err(fail) = news.fetch_frames(common, sender_args, is_start).await {
             // Only agents with a handle have frames; all agents have mail.
             tracing::debug!("no frames: {fail}");
         }
@@ -117,9 +127,11 @@ impl HookNews {
         &mut self,
         common: &CommonArgs,
         sender_args: frame_context::SenderArgs,
+        is_start: bool,
     ) -> Result<(), Fail> {
         let context = frame_context::FrameContext::open(common, sender_args).await?;
         let name = format!("{}@{}", context.sender.instrument, context.sender.session);
+        self.fetch_items(&context, &name, is_start).await?;
         let since = self.progress.frame_cursor(&name).unwrap_or(Cursor::START);
         let (frames, newest) = context
             .client
@@ -130,13 +142,35 @@ impl HookNews {
                 frame_context::current_time,
             )
             .await?;
+        let is_item = |frame: &Frame| {
+            let id = frame.frame_id;
+            self.items.iter().any(|item| item.frame_id == id)
+        };
         let others = frames
             .iter()
-            .filter(|frame| !context.sender.is_sender_of(frame));
+            .filter(|frame| !context.sender.is_sender_of(frame) && !is_item(frame));
         self.frames = others
             .map(|frame| strip_styles(&format::format_frame(frame)))
             .collect();
         self.new_progress.1 = newest.map(|newest| (name, newest));
+        Ok(())
+    }
+
+    /// What is open. A session that begins is told everything, a running one what it has not been told.
+    async fn fetch_items(
+        &mut self,
+        context: &frame_context::FrameContext<'_>,
+        name: &str,
+        is_start: bool,
+    ) -> Result<(), Fail> {
+        let items = context.fetch_open_items().await?;
+        let told_at = match is_start {
+            true => None,
+            false => self.progress.items_told_at(name),
+        };
+        self.items = select_items(context, &items, told_at);
+        let newest = items.iter().map(|kept| kept.item.opened_at).max();
+        self.items_told = newest.map(|newest| (name.to_owned(), newest));
         Ok(())
     }
 
@@ -183,6 +217,16 @@ impl HookNews {
                 "earlier; see: chorus watch --since 0",
             ));
         }
+        if !self.items.is_empty() {
+            lines.push("Chorus: open now (for your information; no orders):".into());
+            let shown = self.items.iter().rev().take(MAX_ITEMS).rev();
+            lines.extend(shown.map(|item| format!("- {}", item.text)));
+            lines.extend(format_more(
+                self.items.len(),
+                MAX_ITEMS,
+                "earlier; see: chorus locks, chorus handover --list",
+            ));
+        }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
@@ -190,6 +234,9 @@ impl HookNews {
     pub async fn mark_reported(mut self, session: &str) -> Result<(), Fail> {
         self.progress
             .save_progress(self.new_progress.0, self.new_progress.1.take())?;
+        if let Some((session, told_at)) = self.items_told.take() {
+            self.progress.save_items_told(session, told_at)?;
+        }
         self.progress.reset_stops(session)?;
         for message in self.messages.iter().rev().take(MAX_MESSAGES).rev() {
             let trace_id = &message.trace_id;
@@ -258,7 +305,7 @@ fn format_full_hint(id: u64, ts: &str) -> String {
     )
 }
 
-fn truncate_text(text: &str) -> String {
+pub fn truncate_text(text: &str) -> String {
     match text.char_indices().nth(TEXT_CHARS) {
         Some((end, _)) => format!("{} […]", &text[..end]),
         None => text.to_owned(),
@@ -266,7 +313,7 @@ fn truncate_text(text: &str) -> String {
 }
 
 /// Text from others for a model's context: no colours, no control characters, further lines indented.
-fn strip_styles(text: &str) -> String {
+pub fn strip_styles(text: &str) -> String {
     output::escape_controls(&anstream::adapter::strip_str(text).to_string())
         .replace("\n        ", "\n    ")
 }

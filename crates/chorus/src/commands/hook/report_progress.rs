@@ -2,6 +2,7 @@
 
 use chorus_client::files::{AgentCredentials, IdentityFiles, atomic_file};
 use chorus_wire::cursor::Cursor;
+use chorus_wire::time::UnixMicros;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ struct SavedProgress {
     hub_url: String,
     mail: Option<String>,
     frames: Vec<(String, String)>,
+    /// When the newest open item that each session was told of was opened.
+    items: Vec<(String, String)>,
     /// The newest message of which a `Stop` hook has said that it waits.
     announced: Option<String>,
     /// How often `Stop` hooks kept each session working since its user last wrote.
@@ -81,6 +84,27 @@ impl ReportProgress {
             .1
             .parse()
             .ok()
+    }
+
+    pub fn items_told_at(&self, session: &str) -> Option<UnixMicros> {
+        let told = self.saved.items.iter().find(|(name, _)| name == session)?;
+        UnixMicros::parse(&told.1)
+    }
+
+    /// Saves that a session was told of the open items up to the newest one.
+    pub fn save_items_told(
+        &mut self,
+        session: String,
+        newest: UnixMicros,
+    ) -> chorus_client::Result<()> {
+        if self.items_told_at(&session) == Some(newest) {
+            return Ok(());
+        }
+        self.saved.items.retain(|(name, _)| *name != session);
+        self.saved.items.push((session, newest.to_string()));
+        let excess = self.saved.items.len().saturating_sub(MAX_SESSIONS);
+        self.saved.items.drain(..excess);
+        self.write_file()
     }
 
     /// The newest message that was reported or announced.

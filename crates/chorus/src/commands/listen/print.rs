@@ -110,8 +110,9 @@ pub fn print_receipt(common: &CommonArgs, cursor: Option<Cursor>, receipt: &Rece
                 &output::escape_controls(&format!("{code} {}", detail.unwrap_or_default())),
             ),
         };
+        // a receipt is no answer.
         format!(
-            "{time} {receiver} answered {}: {verdict}",
+            "{time} acknowledged by {receiver}: {verdict}  {}",
             output::paint_text(output::FAINT_STYLE, &receipt.trace_id.to_string())
         )
     });

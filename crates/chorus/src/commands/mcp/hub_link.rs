@@ -1,9 +1,10 @@
 //! Calls the hub's MCP endpoint with the saved credentials and the host's session.
 
 use super::{Args, catalogue};
-use crate::commands::{frame::frame_context, register};
+use crate::commands::{frame::frame_context, hook::find_host_session, register};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, hidden_text::remove_hidden, session::ClientSession};
+use crate::session::{self, ClientSession};
+use crate::{cli::CommonArgs, hidden_text::remove_hidden};
 use chorus_client::mcp::RpcOutcome;
 use chorus_wire::frame::ScopeIdent;
 use rmcp::ErrorData;
@@ -87,10 +88,13 @@ impl HubLink {
         let process_session = || {
             frame_context::parse_ident(&format!("p{}", std::os::unix::process::parent_id())).ok()
         };
+        // What a hook was told is newer than the environment, which is that of the host's first session.
+        let hook_session = || find_host_session(&session::identity_files(&self.common).ok()?);
         let session = self
             .args
             .session
             .clone()
+            .or_else(hook_session)
             .or_else(|| id("CLAUDE_CODE_SESSION_ID"))
             .or_else(process_session);
         let instrument = self.args.instrument.clone().or(host_instrument);

@@ -1,0 +1,234 @@
+//! What is open stays open: claims, decisions and handovers outlive sessions, kill -9 and a hub, and every reader finds them
+//!
+
+use crate::actors::{Agent, Hub, Scene, run};
+use crate::crash::register_with_key;
+use crate::frame::{MOMENT, text};
+use crate::frame_hooks::{create_repository, edit_input, shell};
+use crate::mcp::Host;
+use crate::servers::{Servers, hub_address};
+use crate::skewed_hubs::libfaketime;
+use chorus_client::HubClient;
+use chorus_client::frame::{FrameSender, parse_open_items, random_uuid};
+use chorus_hub::Clock;
+use chorus_wire::frame::payload::{AgentHandover, AgentLockRequest};
+use chorus_wire::frame::{FramePayload, OpenItemKind, ScopeIdent};
+use chorus_wire::identity::Handle;
+use chorus_wire::secret::Secret;
+use serde_json::{Value, json};
+
+/// A hub that is killed and started again on the same data and address, later by its clock.
+struct MortalHub {
+    scene: Scene,
+    address: String,
+}
+
+impl MortalHub {
+    fn open() -> Self {
+        let scene = Scene::open();
+        let address = scene.hub.url.strip_prefix("http://").unwrap().to_owned();
+        Self { scene, address }
+    }
+
+    fn kill_and_start_later(&mut self, library: &std::path::Path, minutes: u32) {
+        self.scene.hub.process.send_signal("KILL");
+        self.scene.hub.process.await_exit();
+        let mut command = Hub::command(self.scene.folder.path(), &["--listen", &self.address]);
+        command
+            .env("LD_PRELOAD", library)
+            .env("FAKETIME", format!("+{minutes}m"))
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .env("DONT_FAKE_MONOTONIC", "1");
+        self.scene.hub = Hub::start_command(command);
+    }
+}
+
+/// What a hook puts into the model's context; empty when it is silent.
+fn context_of(agent: &Agent, event: &str, session: &str) -> String {
+    let script = format!("cd shop; chorus hook {event} --instrument cc-claude || true");
+    let input = json!({ "session_id": session, "hook_event_name": event });
+    let out = shell(agent, &script, &input).ok().out;
+    let answer: Value = serde_json::from_str(&out).unwrap_or_default();
+    let context = &answer["hookSpecificOutput"]["additionalContext"];
+    context.as_str().unwrap_or_default().to_owned()
+}
+
+/// The decision of the hook before an edit of `src/auth.rs`; empty when it is silent.
+fn asks_before_edit(agent: &Agent, session: &str) -> String {
+    let script = "chorus hook PreToolUse --instrument cc-claude || true";
+    shell(agent, script, &edit_input(agent, session)).ok().out
+}
+
+// the story of two sessions in one repository, an hour long.
+#[test]
+fn an_hour_later_the_claim_still_holds_and_the_note_is_there() {
+    let Some(library) = libfaketime() else {
+        return;
+    };
+    let mut hub = MortalHub::open();
+    let alice = hub.scene.agent("alice");
+    create_repository(&alice);
+    let first = "cd shop; export CHORUS_SESSION=7f3a CHORUS_INSTRUMENT=cc-claude; ";
+    let claim = "chorus lock src/auth.rs --ttl 1h --intent 'moving the token check'";
+    shell(&alice, &format!("{first}{claim}"), &json!({})).ok();
+    let note = "echo 'The check is moved. The cart fails.' | chorus handover";
+    let told = shell(&alice, &format!("{first}{note}"), &json!({}))
+        .ok()
+        .out;
+    assert!(told.starts_with("handed over, kept until 20"), "{told}");
+    let ask = alice.command(&["frame", "agent_binding_moment", "--stale-after", "30m"]);
+    run(ask, MOMENT).ok();
+    hub.kill_and_start_later(&library, 20);
+    let decided = alice.run(&["decide", "--choose", "2"]).ok().out;
+    assert!(decided.contains("answered: 2: Later"), "{decided}");
+    assert_eq!(alice.run(&["decide", "--wait", "1ms"]).code, 4);
+    hub.kill_and_start_later(&library, 55);
+    let held = alice.json(&["locks"]);
+    assert_eq!(held.len(), 1, "{held:?}");
+    let left = held[0]["left_ms"].as_u64().unwrap();
+    assert!((1..=300_000).contains(&left), "{left}");
+    let check = "cd shop; CHORUS_SESSION=91bc chorus locks --check src/auth.rs";
+    assert_eq!(shell(&alice, check, &json!({})).code, 4);
+    assert!(asks_before_edit(&alice, "91bc").contains("moving the token check"));
+    assert_eq!(asks_before_edit(&alice, "7f3a"), "", "its own claim");
+    let news = context_of(&alice, "SessionStart", "91bc");
+    for expected in [
+        "src/auth.rs is claimed by ~alice cc-claude@7f3a",
+        "The check is moved. The cart fails.",
+        "chorus handover --take",
+    ] {
+        assert!(news.contains(expected), "{news}");
+    }
+    assert_eq!(context_of(&alice, "UserPromptSubmit", "91bc"), "", "once");
+    assert_eq!(alice.json(&["handover", "--list"]).len(), 1);
+    let taken = alice.run_in_session("91bc", &["handover", "--take"]).ok();
+    let body = taken.json()[0]["handover_body"].clone();
+    assert_eq!(body, "The check is moved. The cart fails.\n");
+    assert!(alice.json(&["handover", "--list"]).is_empty());
+    hub.kill_and_start_later(&library, 61);
+    assert!(alice.json(&["locks"]).is_empty(), "the hour is over");
+    assert_eq!(asks_before_edit(&alice, "91bc"), "");
+}
+
+// a session that runs on hears of what was opened while it was busy, also after the ring has forgotten it.
+#[test]
+fn a_running_session_is_told_what_was_opened_since() {
+    let Some(library) = libfaketime() else {
+        return;
+    };
+    let mut hub = MortalHub::open();
+    let alice = hub.scene.agent("alice");
+    create_repository(&alice);
+    assert_eq!(context_of(&alice, "SessionStart", "91bc"), "");
+    let claim = ["lock", "src/auth.rs", "--ttl", "1h"];
+    alice.run_in_session("7f3a", &claim).ok();
+    hub.kill_and_start_later(&library, 10);
+    let news = context_of(&alice, "UserPromptSubmit", "91bc");
+    assert!(news.contains("src/auth.rs is claimed by ~alice"), "{news}");
+    assert_eq!(context_of(&alice, "UserPromptSubmit", "91bc"), "", "once");
+}
+
+fn sender() -> FrameSender {
+    let ident = |text| ScopeIdent::parse(text).unwrap();
+    let handle = Handle::parse("~alice").unwrap();
+    FrameSender::new(handle, ident("cli"), ident("s1"))
+}
+
+async fn say(client: &HubClient, payload: impl Into<FramePayload>) {
+    let sender = sender();
+    let scope = sender.handle_scope();
+    let now = Clock::system().now();
+    let frame = sender.draft_frame(&scope, payload.into(), now);
+    let frame = frame.to_frame().unwrap();
+    let said = client.submit_frame(&sender, &scope, &frame, false).await;
+    assert_eq!(said.unwrap().kept, Some(true));
+}
+
+// two hubs on PostgreSQL; the one that took the frames is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_open_outlives_the_hub_that_took_it() {
+    let Some(servers) = tokio::task::block_in_place(Servers::start) else {
+        return;
+    };
+    let first = servers.hub("first", "127.0.0.1:0");
+    let second = servers.hub("second", "127.0.0.1:0");
+    let (alice, key) = register_with_key(&first.url, "alice").await;
+    let claim = AgentLockRequest {
+        resource: "src/auth.rs".into(),
+        lease_id: random_uuid(),
+        ttl_ms: 3_600_000,
+        intent: None,
+    };
+    say(&alice, claim).await;
+    let note = AgentHandover {
+        previous_session_id: "s1".into(),
+        next_session_id: None,
+        handover_body: "the cart fails".into(),
+        pointer_refs: None,
+    };
+    say(&alice, note).await;
+    first.process.send_signal("KILL");
+    let address = hub_address(&second);
+    let elsewhere = HubClient::new(&format!("http://{address}"), Some(Secret::new(key))).unwrap();
+    let handle = Handle::parse("~alice").unwrap();
+    let items = elsewhere.list_open_items(&handle).await.unwrap();
+    let items = parse_open_items(items, Clock::system().now());
+    let kinds: Vec<OpenItemKind> = items.iter().map(|kept| kept.kind).collect();
+    assert_eq!(kinds, [OpenItemKind::Lock, OpenItemKind::Handover]);
+    let taken = elsewhere.take_handover(&sender(), &items[1].item).await;
+    assert_eq!(taken.unwrap().outcome, "taken");
+    assert_eq!(elsewhere.list_open_items(&handle).await.unwrap().len(), 1);
+}
+
+// what the commands say, and the exit code of a question without an answer.
+#[test]
+fn commands_say_what_is_kept_and_a_question_without_an_answer_ends_with_5() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let in_s1 = |args: &[&str], input: &str| {
+        let mut command = alice.command(args);
+        command.env("CHORUS_SESSION", "s1");
+        run(command, input)
+    };
+    in_s1(&["lock", "foo", "--ttl", "1h"], "").ok();
+    let released = in_s1(&["lock", "foo", "--release"], "").ok().out;
+    assert_eq!(released, "released foo\n");
+    let empty = in_s1(&["handover", "--list"], "").ok();
+    assert!(empty.err.contains("nothing is handed over"), "{empty:?}");
+    let handed = in_s1(&["handover", "--json"], "work").ok().json().remove(0);
+    assert_eq!(handed["kept"], true);
+    let id = text(&handed["frame_id"]);
+    let withdrawn = in_s1(&["handover", "--withdraw", &id], "").ok();
+    assert!(withdrawn.out.starts_with("withdrawn"), "{withdrawn:?}");
+    assert!(alice.json(&["handover", "--list"]).is_empty());
+    for question in [
+        in_s1(&["ask", "who?", "--window", "50ms"], ""),
+        in_s1(&["frame", "agent_binding_moment", "--wait", "50ms"], MOMENT),
+    ] {
+        assert_eq!(question.code, 5, "{question:?}");
+        assert!(question.err.contains("no answer within"), "{question:?}");
+    }
+    assert_eq!(alice.run(&["decide", "--wait", "1ms"]).code, 4, "over");
+}
+
+// a model that claims a file with a tool may edit it, though its host names no session to the MCP server.
+#[test]
+fn a_claim_by_tool_does_not_stop_the_own_next_edit() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    create_repository(&alice);
+    context_of(&alice, "SessionStart", "7f3a");
+    let mut command = alice.command(&["mcp"]);
+    // After /clear the environment still has the session with which the host started.
+    command.env("CLAUDE_CODE_SESSION_ID", "0ld1");
+    let mut host = Host::start(command);
+    let claimed = host.call("agent_lock_acquire", json!({"resource": "src/auth.rs"}));
+    assert_eq!(claimed["structuredContent"]["kept"], true, "{claimed}");
+    assert_eq!(asks_before_edit(&alice, "7f3a"), "");
+    assert!(asks_before_edit(&alice, "91bc").contains("cc-claude@7f3a"));
+    context_of(&alice, "SessionStart", "c1ea");
+    host.call("agent_lock_acquire", json!({"resource": "src/cart.rs"}));
+    let held = alice.json(&["locks"]);
+    let sessions: Vec<String> = held.iter().map(|lock| text(&lock["session"])).collect();
+    assert_eq!(sessions, ["cc-claude@7f3a", "cc-claude@c1ea"]);
+}
