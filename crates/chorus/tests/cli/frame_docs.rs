@@ -58,7 +58,10 @@ fn shell(agent: &Agent, script: &str, ids: &BTreeMap<&str, String>) {
         // FRM-15: the page shows what a person at a terminal sends.
         .env("CHORUS_COMPUTE", "local-only")
         .envs(ids);
-    run(command, "").ok();
+    let output = run(command, "");
+    // a question that no session answers ends with its own code.
+    let expected = i32::from(script.contains("chorus ask")) * 5;
+    assert_eq!(output.code, expected, "{output:?}");
 }
 
 /// Replaces ids and times, which differ from run to run.

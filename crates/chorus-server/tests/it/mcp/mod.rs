@@ -8,5 +8,6 @@ pub(crate) mod host_client;
 mod hostile_input;
 mod market_tools;
 mod message_tools;
+mod open_items;
 mod protocol;
 mod resources;
