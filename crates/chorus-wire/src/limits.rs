@@ -206,6 +206,16 @@ pub const HISTORY_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// Newest messages of one agent that are scanned for unanswered ones, or for those with one peer: about
 /// 20 ms. Older ones are not found.
 pub const MESSAGES_SCANNED: usize = 10_000;
+/// Newest messages that one page of `GET /conversations`, or of a search for a text, reads: about 5 ms. The page has a cursor
+/// to go on.
+pub const CONVERSATION_SCAN: usize = 2_000;
+/// Newest messages of one agent that one page of the messages with one peer looks through: about 5 ms, because only matching
+/// texts are read. The page has a cursor to go on.
+pub const PEER_SCAN: usize = 5_000;
+/// Max characters of a text that is searched for; a longer one is refused. It is a few words.
+pub const SEARCH_TEXT_CHARS: usize = 200;
+/// Max characters of the newest text in a row of `GET /conversations`: one line of a list. The rest is left out.
+pub const PREVIEW_CHARS: usize = 160;
 /// Rows that an MCP tool returns by default: a model reads all of them.
 pub const TOOL_PAGE_DEFAULT: usize = 50;
 /// Max bytes of the rows in one tool answer. MCP hosts truncate an answer beyond about 25 000 tokens, and

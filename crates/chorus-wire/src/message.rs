@@ -352,6 +352,32 @@ pub struct HistoryRow {
     pub shown_at: Option<UnixMicros>,
 }
 
+/// A row of `GET /conversations`: what the messages of one page say of one conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ConversationRow {
+    /// The two agents, sorted by name. Both are the same when an agent writes to itself.
+    #[schema(min_items = 2, max_items = 2, example = json!(["alice@chorus", "bob@chorus"]))]
+    pub agents: Vec<String>,
+    /// As the envelopes have it. Operators do not get it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conversation_id: Option<String>,
+    /// The id of the newest message.
+    pub last_id: u64,
+    #[schema(value_type = String, format = DateTime)]
+    pub last_at: UnixMicros,
+    pub last_sender_id: String,
+    /// The beginning of its text. Operators do not get it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub last_text: Option<String>,
+    /// How many messages of the conversation are on this page.
+    pub messages: u64,
+    /// How many of them could not be delivered.
+    pub failed: u64,
+    /// How many of them this agent received and neither was shown nor answered. Operators do not get it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unread: Option<u64>,
+}
+
 /// The data of a `message` event on the inbox.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageEvent {

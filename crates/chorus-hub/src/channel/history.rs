@@ -3,12 +3,15 @@
 use super::manage::{find_actor, read_actor};
 use crate::context::HubContext;
 use crate::delivery::{StreamFeed, find_start, open_channel_feed, render};
-use crate::store::{ChannelId, LogEntry, LogSeq, channel_entries, log};
+use crate::store::{ChannelId, LogEntry, LogSeq, RowId, channel_entries, log};
 use crate::{Principal, Result};
 use chorus_wire::cursor::HistoryStart;
+use chorus_wire::list_page::ListPage;
 use chorus_wire::secret::Secret;
 use chorus_wire::{Error, ErrorCode, limits};
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Which rows of the history a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +86,61 @@ pub(crate) async fn list_history_rows(
         })
         .await?;
     entries.iter().map(render_raw_line).collect()
+}
+
+/// The fields of a row that a search looks at.
+#[derive(Deserialize)]
+struct SearchedRow<'a> {
+    #[serde(borrow, default)]
+    content: Cow<'a, str>,
+}
+
+/// `GET /channels/{id}/messages?text=`: the newest messages that contain the text, oldest first. `next` is the `before` of the
+/// page with older ones; a page may be short or empty and still have one.
+pub async fn search_channel_messages(
+    principal: &Principal,
+    hub: &HubContext,
+    id: &str,
+    text: &str,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<ListPage<Box<RawValue>>> {
+    let channel_id = read_actor(principal, hub, id).await?.channel.id;
+    let before_seq = before.map_or(LogSeq::AFTER_ALL, LogSeq::from_client);
+    let indexed = hub.store().indexed_seq();
+    let page = hub
+        .store()
+        .read(async move |tx| {
+            let scanned = limits::CONVERSATION_SCAN;
+            let page = channel_entries::list_entries_before(
+                tx, channel_id, before_seq, indexed, true, scanned,
+            );
+            Ok(page.await?)
+        })
+        .await?;
+    let wanted = text.to_lowercase();
+    let mut rows = Vec::new();
+    let first_scanned = page.entries.first().map(|entry| entry.seq);
+    let mut next = first_scanned.filter(|_| !page.is_complete);
+    let mut last_found = None;
+    for entry in page.entries.iter().rev() {
+        let row = render_raw_line(entry)?;
+        let searched: SearchedRow<'_> = serde_json::from_str(row.get()).map_err(Error::internal)?;
+        if !searched.content.to_lowercase().contains(&wanted) {
+            continue;
+        }
+        if rows.len() == limit.clamp(1, limits::HISTORY_PAGE) {
+            next = last_found;
+            break;
+        }
+        rows.push(row);
+        last_found = Some(entry.seq);
+    }
+    rows.reverse();
+    Ok(ListPage {
+        rows,
+        next: next.map(|seq| seq.to_u64().to_string()),
+    })
 }
 
 fn render_raw_line(entry: &LogEntry) -> Result<Box<RawValue>> {

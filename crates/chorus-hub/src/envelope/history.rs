@@ -101,7 +101,7 @@ pub async fn search_messages(
     })
 }
 
-fn history_row(entry: LogEntry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
+pub(super) fn history_row(entry: LogEntry, salt: u32) -> std::result::Result<HistoryRow, DbError> {
     Ok(HistoryRow {
         id: entry.seq.to_u64(),
         trace_id: log::compute_trace_id(entry.seq, entry.at, salt),

@@ -1,5 +1,6 @@
 //! Messages from one agent to another: sending, storing, delivering and acknowledging them.
 
+mod conversations;
 mod forward;
 mod history;
 mod relay;
@@ -9,6 +10,7 @@ mod shown;
 mod status;
 
 pub use crate::identity::IdempotencyKey;
+pub use conversations::{MessageFilter, find_messages, list_conversations};
 pub(crate) use forward::record_interruption;
 pub use history::{MessagePage, list_message_history, search_messages};
 pub use relay::{StreamedSend, send_streaming};

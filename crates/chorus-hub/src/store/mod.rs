@@ -41,6 +41,7 @@ pub(crate) mod log_start;
 mod log_throttle;
 pub(crate) mod market_totals;
 pub(crate) mod member_state;
+pub(crate) mod message_scan;
 pub(crate) mod messages;
 mod migrations;
 pub(crate) mod name_skeletons;

@@ -48,10 +48,12 @@ async fn post_channel_message(
 
 /// List the history of a channel
 ///
-/// Messages, tool calls and results, statuses, errors and changes of members, oldest first.
+/// Messages, tool calls and results, statuses, errors and changes of members, oldest first. With `text`: only messages that
+/// contain it; such a page reads a bounded number of messages, and `metadata.next` is the `before` of the next one.
 #[utoipa::path(get, path = "/channels/{id}/messages", tag = "channel", security(("agent_key" = ["channels"]), ("operator_key" = [])),
     params(("id" = String, Path, description = "The id of the channel"), ("since" = Option<u64>, Query, description = "A cursor: the rows after it. Not together with `before`"),
         ("before" = Option<u64>, Query, description = "A cursor: the last rows before it"),
+        ("text" = Option<String>, Query, min_length = 1, max_length = 200, description = "Only messages that contain this text, in upper or lower case: the newest, or those before `before`"),
         ("limit" = Option<u64>, Query, minimum = 1, description = "How many at most. A number above 1000 counts as 1000, which is also the default")),
     responses((status = 200, body = SuccessReply<Vec<ChannelRow>>, description = "The rows."),
         (status = 404, description = "There is no such channel, or the key is not of a member.")))]
@@ -61,13 +63,31 @@ async fn list_channel_messages(
     PathParam(id): PathParam,
     query: QueryParams,
 ) -> ApiResult {
-    let range = parse_history_range(&query)?;
     let limit = query.page_limit(limits::HISTORY_PAGE)?;
+    if let Some(text) = query.search_text()? {
+        let before = parse_search_start(&query)?;
+        let page =
+            history::search_channel_messages(&principal, &state.hub, &id, text, before, limit)
+                .await?;
+        return reply::bare_json(StatusCode::OK, &reply::wrap_page(&state, page));
+    }
+    let range = parse_history_range(&query)?;
     reply::wrapped_json(
         &state,
         StatusCode::OK,
         history::list_channel_history(&principal, &state.hub, &id, range, limit).await?,
     )
+}
+
+/// A search goes back from the newest message, or from `before`.
+fn parse_search_start(query: &QueryParams) -> Result<Option<u64>> {
+    match parse_history_range(query)? {
+        HistoryRange::After(_) if query.has("since") => {
+            Err(Error::validation("text and since are two questions"))
+        }
+        HistoryRange::After(_) => Ok(None),
+        HistoryRange::Before(seq) | HistoryRange::MessagesBefore(seq) => Ok(Some(seq)),
+    }
 }
 
 fn parse_history_range(query: &QueryParams) -> Result<HistoryRange> {

@@ -1,5 +1,6 @@
-//! The routes of messages between agents: sending, the inbox, history.
+//! The routes of messages between agents: sending, the inbox, history, conversations.
 
+mod conversations;
 mod history;
 mod history_body;
 mod inbox;
@@ -13,4 +14,5 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(messages::routes())
         .merge(inbox::routes())
         .merge(history::routes())
+        .merge(conversations::routes())
 }

@@ -2,7 +2,7 @@
 
 use super::{api_error::ApiError, app_state::AppState};
 use axum::extract::FromRequestParts;
-use chorus_wire::{Error, ErrorCode, Result};
+use chorus_wire::{Error, ErrorCode, Result, limits};
 use http::{Uri, request::Parts};
 
 /// Checks that every `%` starts an escape and that the decoded text is UTF-8. Routes match the raw path, so the front calls
@@ -126,6 +126,20 @@ impl QueryParams {
             (true, Ok(limit)) => Ok(limit.min(max_limit)),
             (true, Err(_)) => Ok(max_limit),
         }
+    }
+
+    /// The `text` parameter: what is searched for.
+    pub fn search_text(&self) -> Result<Option<&str>> {
+        let text = self.get_single("text")?;
+        let characters = text.map_or(1, |text| text.chars().count());
+        if (1..=limits::SEARCH_TEXT_CHARS).contains(&characters) {
+            return Ok(text);
+        }
+        let sentence = format!(
+            "text must be 1 to {} characters long",
+            limits::SEARCH_TEXT_CHARS
+        );
+        Err(Error::invalid_field("text", sentence))
     }
 
     /// A finite number of at least `least`.

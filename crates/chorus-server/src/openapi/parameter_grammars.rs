@@ -20,6 +20,7 @@ pub fn add_grammar(path: &str, parameter: &mut Value) {
         | "session"
         | "tool" => value_schema(&IDENT_CHECK, SchemaRefs::Inline),
         "after" if matches!(path, "/agents" | "/discover") => agent_name_schema(),
+        "peer" if path == "/agent/messages" => agent_name_schema(),
         "name" if path.starts_with("/agent/contacts/") => agent_name_schema(),
         // `@` and a host stands for every agent there.
         "name" if path.starts_with("/agent/blocks/") => {

@@ -2,6 +2,7 @@
 
 mod a2a;
 mod catch_up;
+mod conversations;
 mod history;
 mod idempotency;
 mod inbox;
