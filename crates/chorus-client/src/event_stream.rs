@@ -54,6 +54,12 @@ impl HubClient {
         self.open_stream(path, since)
     }
 
+    /// Opens this agent's inbox for a process that wakes a live session: the hub tells senders so (D-115).
+    pub async fn open_waking_inbox(&self, since: Option<Cursor>) -> EventStream {
+        let path = self.fetch_paths_or_default().await.inbox;
+        self.open_stream(format!("{path}?reach=wakes"), since)
+    }
+
     /// Opens the operator's event stream.
     pub async fn open_events(&self, since: Option<Cursor>) -> EventStream {
         let path = self.fetch_paths_or_default().await.events;

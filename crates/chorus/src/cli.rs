@@ -10,6 +10,7 @@ use crate::commands::market::{
 use crate::commands::{
     admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys,
     listen, mcp, register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
+    wake,
 };
 use std::path::PathBuf;
 
@@ -150,6 +151,8 @@ pub enum CliCommand {
     Mcp(mcp::Args),
     /// Run as a hook of a host; reads the host's event from standard input
     Hook(Box<hook::Args>),
+    /// Wake an idle session of a host when mail comes
+    Wake(wake::Args),
     /// Administer a hub
     Admin(admin::Args),
     /// Print a completion script for a shell

@@ -59,7 +59,10 @@ fn report_parse_error(error: &clap::Error) -> ExitCode {
 
 async fn run_command(cli: Cli) -> Result<(), Fail> {
     let common = cli.common;
-    if !matches!(cli.command, CliCommand::Serve(_)) {
+    // What a waker prints starts a turn of a model, so it logs nothing unless it is asked to.
+    let is_silent =
+        matches!(cli.command, CliCommand::Wake(_)) && std::env::var_os("CHORUS_LOG").is_none();
+    if !is_silent && !matches!(cli.command, CliCommand::Serve(_)) {
         output::init_quiet_logging();
     }
     match cli.command {
@@ -116,6 +119,7 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Verify(args) => commands::verify::run(&common, args).await,
         CliCommand::Mcp(args) => commands::mcp::run(&common, args).await,
         CliCommand::Hook(args) => commands::hook::run(&common, *args).await,
+        CliCommand::Wake(args) => commands::wake::run(&common, args).await,
         CliCommand::Admin(args) => commands::admin::run(&common, args).await,
         CliCommand::Openapi => commands::schema::print_openapi(),
         CliCommand::Schema(args) => commands::schema::run(&args),

@@ -23,6 +23,8 @@ pub struct SessionHeaders {
     pub tool: Option<String>,
     /// Where the model runs that calls the tool (FRM-15).
     pub compute: Option<String>,
+    /// The caller only counts what it reads, so no model sees it.
+    pub is_counting: bool,
 }
 
 impl SessionHeaders {
@@ -38,6 +40,7 @@ impl SessionHeaders {
             session: header_text("x-chorus-session"),
             tool: header_text("x-chorus-tool"),
             compute: header_text("x-chorus-compute"),
+            is_counting: header_text("x-chorus-purpose").as_deref() == Some("count"),
         }
     }
 }

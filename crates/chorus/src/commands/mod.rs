@@ -33,4 +33,5 @@ pub mod uninstall;
 pub mod unregister;
 pub mod usage;
 pub mod verify;
+pub mod wake;
 pub mod whoami;

@@ -291,7 +291,7 @@ fn verify_names_what_is_missing_and_how_to_fix_it() {
         .run(&["register", "alice@chorus", "--culture", "en"])
         .ok();
     let good = verify(&alice).ok().out;
-    assert_eq!(good.matches('✓').count(), 5, "{good}");
+    assert_eq!(good.matches('✓').count(), 6, "{good}");
     let unreachable = Agent {
         home: alice.home.clone(),
         hub: "http://127.0.0.1:1".into(),

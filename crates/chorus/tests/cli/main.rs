@@ -62,4 +62,6 @@ mod split_bus;
 mod split_load;
 mod talk;
 mod verify;
+mod wake;
+mod wake_init;
 mod workspace_identity;

@@ -1,7 +1,8 @@
 //! Whether a message was shown to its receiver: told by hooks and tools, read by its sender.
 
 use crate::actors::{Agent, RunningProcess, Scene, run, text_of};
-use serde_json::Value;
+use crate::mcp::Host;
+use serde_json::{Value, json};
 
 /// Sends a message and returns its trace id.
 fn send(from: &Agent, to: &str, text: &str) -> String {
@@ -30,6 +31,21 @@ fn a_hook_that_puts_a_message_into_a_turn_says_so_to_its_sender() {
         printed.contains(", shown 20") && printed.contains(", acknowledged 20"),
         "{printed}"
     );
+}
+
+// a tool result that only counts the mail does not show it
+#[test]
+fn a_notice_of_unread_mail_does_not_say_that_it_was_shown() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let trace_id = send(&alice, "bob@chorus", "good morning");
+    let mut host = Host::start(bob.command(&["mcp", "--session", "s1"]));
+    let counted = host.call("chorus_discover", json!({}));
+    let notice = counted["structuredContent"]["chorus_notice"].as_str();
+    assert!(notice.unwrap().contains("1 unread message"), "{counted}");
+    assert_eq!(read_status(&alice, &trace_id)["shown_at"], Value::Null);
+    host.call("chorus_inbox", json!({}));
+    assert!(read_status(&alice, &trace_id)["shown_at"].is_string());
 }
 
 //

@@ -254,7 +254,7 @@ fn init_pins_the_credential_file_and_keeps_a_pinned_one() {
         settings(&alice)
             .matches(&format!("--credentials {own}"))
             .count(),
-        5
+        7
     );
     run_plainly(
         &alice,

@@ -110,7 +110,9 @@ async fn read_inbox(
         .last()
         .filter(|_| is_truncated)
         .map_or(peeked.next, |event| event.id);
-    mark_events_shown(&call, &events).await;
+    if !call.session.is_counting {
+        mark_events_shown(&call, &events).await;
+    }
     let text = match (events.len(), since) {
         (0, None) => {
             format!("no message waits for you; ask with since {next_since} for whatever else comes")

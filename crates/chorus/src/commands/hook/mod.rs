@@ -3,10 +3,11 @@
 //! It never blocks the host: it is quick, always exits with 0, and prints nothing when there is no news.
 
 mod host_process;
-mod news;
+pub mod news;
 mod open_item_news;
 mod report_progress;
 mod stop_notice;
+mod wake_progress;
 
 use super::frame::{advise, file_edit, frame_context, locks};
 use crate::{cli::CommonArgs, fail::Fail, output, session};
@@ -17,6 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::time::Duration;
+pub use wake_progress::PlannedWake;
 
 /// Max time of a hook, because the host and its user wait for it. After it the hub counts as unreachable.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -132,7 +134,11 @@ async fn report_news(
     }
     let session = session_name(&sender_args);
     let is_start = host_event == "SessionStart";
-    let news = HookNews::gather_news(common, sender_args, is_start).await?;
+    let is_codex_start = is_start && sender_args.instrument.as_str() == "codex";
+    let mut news = HookNews::gather_news(common, sender_args, is_start).await?;
+    if is_codex_start && !session.is_empty() {
+        news.save_thread(&session)?;
+    }
     if let Some(text) = news.format_news() {
         let output = json!({ "hookEventName": host_event, "additionalContext": text });
         output::print_json(&json!({ "hookSpecificOutput": output }).to_string());

@@ -4,6 +4,7 @@ use super::super::frame::{format, frame_context};
 use super::super::history::peer_side;
 use super::open_item_news::{ItemNote, select_items};
 use super::report_progress::ReportProgress;
+use crate::commands::wake::host_watch::parent_mark;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::envelope::trace_time;
 use chorus_client::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
@@ -15,9 +16,9 @@ use chorus_wire::time::UnixMicros;
 use std::time::Duration;
 
 /// Max characters shown of one message. Hosts truncate a hook's output at ten thousand characters.
-const TEXT_CHARS: usize = 600;
+pub const TEXT_CHARS: usize = 600;
 /// Max messages, frames and open items in one report, for the same reason.
-const MAX_MESSAGES: usize = 8;
+pub const MAX_MESSAGES: usize = 8;
 const MAX_FRAMES: usize = 8;
 const MAX_ITEMS: usize = 8;
 /// Max pages of history that one hook reads; the next hook reads the rest.
@@ -174,6 +175,11 @@ impl HookNews {
         Ok(())
     }
 
+    /// Saves which thread the host process runs, for `chorus mcp --wake` of the same process.
+    pub fn save_thread(&mut self, thread: &str) -> Result<(), Fail> {
+        Ok(self.progress.save_thread(&parent_mark(), thread)?)
+    }
+
     /// The report, or `None` without news.
     pub fn format_news(&self) -> Option<String> {
         let mut lines = Vec::new();
@@ -272,12 +278,12 @@ impl HookNews {
     }
 }
 
-fn format_more(count: usize, shown: usize, rest: &str) -> Option<String> {
+pub fn format_more(count: usize, shown: usize, rest: &str) -> Option<String> {
     (count > shown).then(|| format!("- and {} {rest}", count - shown))
 }
 
 /// A message with its sender, culture, text and cultural context (SKL-14, SKL-15).
-fn format_message(ts: &str, envelope: &Envelope) -> String {
+pub fn format_message(ts: &str, envelope: &Envelope) -> String {
     let sender = envelope.sender_id().as_str();
     let culture = envelope.sender_culture();
     let text = strip_styles(&truncate_text(envelope.original_text()));
@@ -291,14 +297,14 @@ fn format_message(ts: &str, envelope: &Envelope) -> String {
     )
 }
 
-fn is_truncated(envelope: &Envelope) -> bool {
+pub fn is_truncated(envelope: &Envelope) -> bool {
     let is_too_long = |text: &str| text.chars().nth(TEXT_CHARS).is_some();
     is_too_long(envelope.original_text()) || envelope.cultural_context().is_some_and(is_too_long)
 }
 
 /// How to read a truncated message in full: its sender gets an acknowledgement, so the reader must be able to find the
 /// rest (SKL-16).
-fn format_full_hint(id: u64, ts: &str) -> String {
+pub fn format_full_hint(id: u64, ts: &str) -> String {
     let before = id.saturating_sub(1);
     format!(
         "\n    (the whole of it: chorus_history with since {before}, limit 1; or: chorus history --since {ts})"

@@ -1,5 +1,6 @@
 //! How far a host's hooks have reported: the message cursor of this identity and the frame cursor of each session.
 
+use super::wake_progress::SavedWakes;
 use chorus_client::files::{AgentCredentials, IdentityFiles, atomic_file};
 use chorus_wire::cursor::Cursor;
 use chorus_wire::time::UnixMicros;
@@ -10,12 +11,13 @@ use std::path::PathBuf;
 /// Max sessions whose frame cursor and `Stop` count are saved; beyond it the oldest is dropped and starts again with what
 /// the hub keeps.
 const MAX_SESSIONS: usize = 64;
-/// Max messages that the model acknowledged and no hook has passed yet; beyond it the oldest is reported once more.
-const MAX_ACKNOWLEDGED: usize = 256;
+/// Max messages that the model acknowledged or a wake showed, and that no hook has passed yet; beyond it the oldest is reported
+/// once more. A session that only wakes start may go a day without a hook that passes them.
+const MAX_ACKNOWLEDGED: usize = 1024;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct SavedProgress {
+pub(super) struct SavedProgress {
     /// With another identity in the credential file the saved progress is ignored.
     agent_id: String,
     hub_url: String,
@@ -27,13 +29,15 @@ struct SavedProgress {
     announced: Option<String>,
     /// How often `Stop` hooks kept each session working since its user last wrote.
     stops: Vec<(String, u32)>,
-    /// Messages that the model acknowledged with `chorus_inbox`: it has read them, so they are not reported.
-    acknowledged: Vec<String>,
+    /// Messages that the model acknowledged with `chorus_inbox`, or whose text a wake showed: it has read them, so they are
+    /// not reported.
+    pub(super) acknowledged: Vec<String>,
+    pub(super) wakes: SavedWakes,
 }
 
 pub struct ReportProgress {
     path: PathBuf,
-    saved: SavedProgress,
+    pub(super) saved: SavedProgress,
     /// A file lock: two hooks at once would report the same news twice.
     _lock: Option<File>,
 }
@@ -211,7 +215,7 @@ impl ReportProgress {
         self.write_file()
     }
 
-    fn write_file(&self) -> chorus_client::Result<()> {
+    pub(super) fn write_file(&self) -> chorus_client::Result<()> {
         let text = serde_json::to_string(&self.saved).unwrap_or_default();
         atomic_file::replace_file(&self.path, text.as_bytes())
     }

@@ -52,8 +52,9 @@ async fn count_unread(
         newest = Cursor::from_log_seq(last.id);
         let is_unread = |row: &&HistoryRow| {
             let (direction, _) = peer_side(&session.credentials.agent_id, row);
-            direction == MessageDirection::Received
-                && !progress.is_acknowledged(&row.trace_id.to_string())
+            let trace_id = row.trace_id.to_string();
+            let is_known = progress.is_acknowledged(&trace_id) || progress.is_announced(&trace_id);
+            direction == MessageDirection::Received && !is_known
         };
         count += rows.iter().filter(is_unread).count();
     }

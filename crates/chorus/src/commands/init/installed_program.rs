@@ -62,6 +62,31 @@ impl InstalledProgram {
         }
     }
 
+    /// The command line of a hook that waits for mail.
+    pub fn wake_command(&self) -> String {
+        let credentials_args = self
+            .credentials
+            .as_ref()
+            .map(|file| format!(" {CREDENTIALS_OPTION} {}", shell_quote(file)));
+        format!(
+            "{} wake --once --from init{}",
+            shell_quote(&self.program),
+            credentials_args.unwrap_or_default()
+        )
+    }
+
+    /// The same for an installed one: a credential file that was named before stays unless another is named.
+    pub fn update_wake(&self, installed: &str) -> String {
+        let named = installed.split_once(&format!(" {CREDENTIALS_OPTION} "));
+        match named.filter(|_| self.credentials.is_some() && !self.is_explicit) {
+            Some((_, file)) => format!(
+                "{} wake --once --from init {CREDENTIALS_OPTION} {file}",
+                shell_quote(&self.program)
+            ),
+            None => self.wake_command(),
+        }
+    }
+
     /// The command line of a hook.
     pub fn hook_command(&self, event: &str, instrument: &str) -> String {
         let credentials_args = self
@@ -127,6 +152,11 @@ pub fn is_our_hook(command: &str, event: &str) -> bool {
     chorus_arguments(command).is_some_and(|rest| {
         rest.starts_with(&format!("hook {event} ")) || rest == format!("hook {event}")
     })
+}
+
+/// Whether a hook command is ours and waits for mail.
+pub fn is_our_wake(command: &str) -> bool {
+    chorus_arguments(command).is_some_and(|rest| rest.starts_with("wake --once"))
 }
 
 /// Whether a hook was copied from docs/agents.md: it does the same as ours.

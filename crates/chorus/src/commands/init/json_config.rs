@@ -2,7 +2,7 @@
 
 use super::change_plan::file_error;
 use super::installed_program::{
-    InstalledProgram, SERVER_NAME, is_manual_hook, is_our_hook, is_our_server,
+    InstalledProgram, SERVER_NAME, is_manual_hook, is_our_hook, is_our_server, is_our_wake,
 };
 use super::target::HookEntry;
 use crate::fail::Fail;
@@ -15,9 +15,9 @@ const HOOK_TIMEOUT_SECONDS: usize = 10;
 
 /// A configuration, open for editing.
 pub struct JsonConfig<'a> {
-    path: &'a Path,
+    pub(super) path: &'a Path,
     root: CstRootNode,
-    top: CstObject,
+    pub(super) top: CstObject,
 }
 
 impl<'a> JsonConfig<'a> {
@@ -49,7 +49,11 @@ impl<'a> JsonConfig<'a> {
         self.root.to_string()
     }
 
-    fn object_or_create(&self, parent: &CstObject, name: &str) -> Result<CstObject, Fail> {
+    pub(super) fn object_or_create(
+        &self,
+        parent: &CstObject,
+        name: &str,
+    ) -> Result<CstObject, Fail> {
         let type_error = || {
             file_error(
                 self.path,
@@ -188,6 +192,11 @@ impl<'a> JsonConfig<'a> {
 
     /// Removes our hooks, and what becomes empty.
     pub fn remove_hooks(&self) {
+        self.remove_commands(|event, command| is_our_hook(command, event) || is_our_wake(command));
+    }
+
+    /// Removes the commands of hooks that `is_ours` says, and what becomes empty.
+    pub(super) fn remove_commands(&self, is_ours: impl Fn(&str, &str) -> bool) {
         let Some(events) = self.top.object_value("hooks") else {
             return;
         };
@@ -208,7 +217,7 @@ impl<'a> JsonConfig<'a> {
                 for command in list.elements() {
                     if command
                         .as_object()
-                        .is_some_and(|command| is_our_hook(&command_text(&command), &event))
+                        .is_some_and(|command| is_ours(&event, &command_text(&command)))
                     {
                         command.remove();
                     }
@@ -248,7 +257,7 @@ fn hook_group(command: &str, matcher: Option<&str>) -> CstInputValue {
 }
 
 /// The hook commands of an event.
-fn hook_commands(groups: &CstArray) -> Vec<CstObject> {
+pub(super) fn hook_commands(groups: &CstArray) -> Vec<CstObject> {
     let groups = groups
         .elements()
         .into_iter()
@@ -259,7 +268,7 @@ fn hook_commands(groups: &CstArray) -> Vec<CstObject> {
         .collect()
 }
 
-fn command_text(command: &CstObject) -> String {
+pub(super) fn command_text(command: &CstObject) -> String {
     let value = command
         .get("command")
         .and_then(|property| property.to_serde_value());

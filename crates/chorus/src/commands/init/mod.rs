@@ -6,6 +6,7 @@ mod json_config;
 pub mod skill;
 pub mod target;
 mod toml_config;
+pub mod wake_entries;
 
 use super::confirm;
 use super::hook::ReportProgress;
@@ -18,6 +19,7 @@ use serde_json::json;
 use skill::{HubNames, SkillLanguage};
 use std::path::{Path, PathBuf};
 use target::{ConfigForm, InitRoots, InitTarget, TargetLayout};
+use wake_entries::{WakeChange, WakeState, find_wake_state};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,12 +32,19 @@ pub struct Args {
     /// Do not install hooks
     #[arg(long)]
     no_hooks: bool,
+    /// Let mail wake idle sessions; for Codex, where it is off because it shows as your own turn
+    #[arg(long, conflicts_with = "no_wake")]
+    wake: bool,
+    /// Do not let mail wake idle sessions
+    #[arg(long)]
+    no_wake: bool,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let roots = InitRoots::find_roots()?;
     let mut layout = args.target.resolve_layout(&roots);
     layout.hooks = layout.hooks.filter(|_| !args.no_hooks);
+    layout.wakes = WakeChange::for_target(args.target, args.wake, args.no_wake)?;
     let installed = installed_program(common, &layout)?;
     // From here on the identity is the one that the host will have.
     let common = &CommonArgs {
@@ -150,6 +159,7 @@ fn add_entries(
             ConfigForm::Toml => {
                 let mut config = toml_config::TomlConfig::parse(path, before.as_deref())?;
                 config.add_server(installed)?;
+                config.change_wake(layout.wakes);
                 config.to_text()
             }
         };
@@ -159,6 +169,9 @@ fn add_entries(
         let before = read_file(path)?;
         let config = json_config::JsonConfig::parse(path, before.as_deref())?;
         config.add_hooks(hooks, installed, layout.instrument)?;
+        if layout.has_json_wakes() {
+            config.change_wakes(layout.wakes, installed)?;
+        }
         plan.add_change(path, before, Some(config.to_text()));
     }
     Ok(())
@@ -209,6 +222,13 @@ fn check_installed(layout: &TargetLayout) -> Result<(), Fail> {
         has_hooks(path, hooks)?
             .then_some(())
             .ok_or_else(|| missing(path))?;
+        if layout.wakes == WakeChange::Add {
+            let has_wakes = matches!(
+                find_wake_state(layout)?,
+                WakeState::Entries | WakeState::Plugin
+            );
+            has_wakes.then_some(()).ok_or_else(|| missing(path))?;
+        }
     }
     Ok(())
 }

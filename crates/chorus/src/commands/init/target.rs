@@ -1,5 +1,6 @@
 //! The supported hosts, and where each keeps its skills, tools and hooks.
 
+use super::wake_entries::WakeChange;
 use crate::fail::Fail;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,15 @@ pub struct TargetLayout {
     pub instrument: &'static str,
     /// Other users read the same files, so they must not contain anything of this machine.
     pub is_shared: bool,
+    /// What `init` does to the entries that let a session be woken.
+    pub wakes: WakeChange,
+}
+
+impl TargetLayout {
+    /// Whether the hooks are what lets a session be woken; of Codex the tools are.
+    pub fn has_json_wakes(&self) -> bool {
+        !matches!(self.tools, Some((_, ConfigForm::Toml)))
+    }
 }
 
 /// The tools with which Claude Code edits files.
@@ -116,6 +126,7 @@ impl InitTarget {
             hooks: None,
             instrument,
             is_shared: false,
+            wakes: WakeChange::Keep,
         };
         match self {
             InitTarget::ClaudeUser => {

@@ -2,11 +2,14 @@
 
 use super::change_plan::file_error;
 use super::installed_program::{InstalledProgram, SERVER_NAME, is_our_server};
+use super::wake_entries::WakeChange;
 use crate::fail::Fail;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 const SERVERS_TABLE: &str = "mcp_servers";
+/// The argument of `chorus mcp` by which it wakes Codex.
+const WAKE_OPTION: &str = "--wake";
 
 pub struct TomlConfig<'a> {
     path: &'a Path,
@@ -92,6 +95,34 @@ impl<'a> TomlConfig<'a> {
         Ok(())
     }
 
+    /// Whether our server wakes the threads that it serves.
+    pub fn has_wake(&self) -> bool {
+        let args = text_items(self.server_entry().and_then(|entry| entry.get("args")));
+        self.has_server() && args.iter().any(|arg| arg == WAKE_OPTION)
+    }
+
+    pub fn change_wake(&mut self, change: WakeChange) {
+        let wanted = match change {
+            WakeChange::Keep => return,
+            WakeChange::Add => true,
+            WakeChange::Remove => false,
+        };
+        let servers = self.document.get_mut(SERVERS_TABLE);
+        let Some(entry) = servers.and_then(|servers| servers.get_mut(SERVER_NAME)) else {
+            return;
+        };
+        let mut args = text_items(entry.get("args"));
+        if args.iter().any(|arg| arg == WAKE_OPTION) != wanted {
+            args.retain(|arg| arg != WAKE_OPTION);
+            args.extend(wanted.then(|| WAKE_OPTION.to_owned()));
+            entry["args"] = value(Array::from_iter(args));
+        }
+        // Codex gives a server few variables, and its queue is in this folder.
+        if wanted && let Some(home) = codex_home() {
+            entry["env"]["CODEX_HOME"] = value(home);
+        }
+    }
+
     pub fn remove_server(&mut self) {
         if !self.has_server() {
             return;
@@ -108,6 +139,13 @@ impl<'a> TomlConfig<'a> {
             self.document.remove(SERVERS_TABLE);
         }
     }
+}
+
+/// The folder of Codex, if it is not the usual one.
+fn codex_home() -> Option<String> {
+    std::env::var("CODEX_HOME")
+        .ok()
+        .filter(|home| !home.is_empty())
 }
 
 fn text_items(list: Option<&Item>) -> Vec<String> {

@@ -2,7 +2,6 @@
 
 use super::hub_link::{CallFailure, HubLink};
 use super::{catalogue, mail_notice};
-use crate::commands::hook::ReportProgress;
 use chorus_client::envelope::trace_time;
 use chorus_client::files::history::{HistoryLine, HistoryStore, MessageDirection};
 use chorus_server::mcp::ToolGroups;
@@ -16,6 +15,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -42,21 +42,28 @@ impl McpBridge {
         if let Some(host) = context.client_info() {
             self.hub_link.set_host(&host.name);
         }
+        if let Some(thread) = context.meta.get("threadId").and_then(Value::as_str) {
+            self.hub_link.set_thread(thread);
+        }
     }
 
     /// Records what the model has read, so that no hook reports it again.
     async fn save_acknowledged(&self, trace_ids: Vec<String>) {
-        let Ok(session) = self.hub_link.open_session().await else {
-            return;
-        };
-        let files = session.files.clone();
-        let credentials = session.credentials.clone();
-        // Waits for the file lock of a running hook.
-        let saved = tokio::task::spawn_blocking(move || {
-            ReportProgress::open_locked(&files, &credentials).save_acknowledged(trace_ids)
-        });
-        if let Ok(Err(error)) = saved.await {
+        let saved = self
+            .hub_link
+            .with_progress(|mut progress| progress.save_acknowledged(trace_ids));
+        if let Some(Err(error)) = saved.await {
             tracing::warn!("hooks will report read messages again: {error}");
+        }
+    }
+
+    /// Records what a result shows, so that no wake tells of it (D-115).
+    async fn save_named(&self, trace_ids: Vec<String>) {
+        let saved = self
+            .hub_link
+            .with_progress(|mut progress| progress.save_named(trace_ids));
+        if let Some(Err(error)) = saved.await {
+            tracing::warn!("a wake may tell of shown messages again: {error}");
         }
     }
 
@@ -130,6 +137,7 @@ impl ServerHandler for McpBridge {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.remember_host(&context);
+        let _open_call = OpenCall::begin(&self.hub_link.open_calls);
         if !self.tools.has_tool(&request.name) || !catalogue::has_tool(&request.name) {
             let message = format!("there is no tool {} among the chosen ones", request.name);
             return Err(ErrorData::invalid_params(message, None));
@@ -145,6 +153,10 @@ impl ServerHandler for McpBridge {
         }
         if result.is_error != Some(true) && !acknowledged.is_empty() {
             self.save_acknowledged(acknowledged).await;
+        }
+        let shown = shown_ids(&request.name, &result);
+        if !shown.is_empty() {
+            self.save_named(shown).await;
         }
         // The result of `chorus_inbox` already shows the unread mail.
         if request.name != "chorus_inbox"
@@ -218,6 +230,30 @@ impl ServerHandler for McpBridge {
         };
         chorus_server::mcp::render_prompt(&request, culture.as_deref()).map(Into::into)
     }
+}
+
+/// A call that is under way: the session is busy and is not woken.
+struct OpenCall(Arc<AtomicUsize>);
+
+impl OpenCall {
+    fn begin(open_calls: &Arc<AtomicUsize>) -> Self {
+        open_calls.fetch_add(1, Ordering::AcqRel);
+        Self(open_calls.clone())
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The messages whose text a result shows.
+fn shown_ids(tool: &str, result: &CallToolResult) -> Vec<String> {
+    let data = result.structured_content.as_ref();
+    data.filter(|_| matches!(tool, "chorus_inbox" | "chorus_history"))
+        .map(mail_notice::event_ids)
+        .unwrap_or_default()
 }
 
 /// The messages that a call acknowledges.

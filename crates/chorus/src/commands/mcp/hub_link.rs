@@ -1,7 +1,8 @@
 //! Calls the hub's MCP endpoint with the saved credentials and the host's session.
 
 use super::{Args, catalogue};
-use crate::commands::{frame::frame_context, hook::find_host_session, register};
+use crate::commands::hook::{ReportProgress, find_host_session};
+use crate::commands::{frame::frame_context, register};
 use crate::fail::{ExitKind, Fail};
 use crate::session::{self, ClientSession};
 use crate::{cli::CommonArgs, hidden_text::remove_hidden};
@@ -11,12 +12,12 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-use tokio::sync::OnceCell;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{OnceCell, watch};
 
 pub struct HubLink {
-    common: CommonArgs,
+    pub common: CommonArgs,
     args: Args,
     session: OnceCell<ClientSession>,
     /// The host's name, once it is known.
@@ -25,6 +26,10 @@ pub struct HubLink {
     pub may_have_mail: AtomicBool,
     /// Whether this process reads the inbox stream; otherwise only the hub knows about mail.
     pub is_listening: AtomicBool,
+    /// The Codex thread that called last.
+    pub threads: watch::Sender<Option<String>>,
+    /// Calls of the host that are under way.
+    pub open_calls: Arc<AtomicUsize>,
 }
 
 /// Why a call failed before any tool ran.
@@ -46,6 +51,8 @@ impl HubLink {
             host: Mutex::new(None),
             may_have_mail,
             is_listening,
+            threads: watch::Sender::new(None),
+            open_calls: Arc::default(),
         }
     }
 
@@ -67,6 +74,16 @@ impl HubLink {
         if let Ok(mut host_name) = self.host.lock() {
             *host_name = Some(host.to_owned());
         }
+    }
+
+    pub fn set_thread(&self, thread: &str) {
+        self.threads.send_if_modified(|known| {
+            let is_new = known.as_deref() != Some(thread);
+            if is_new {
+                *known = Some(thread.to_owned());
+            }
+            is_new
+        });
     }
 
     /// The session headers. Hooks and tools of one session use the same name, so that the session recognises its own
@@ -117,16 +134,22 @@ impl HubLink {
         method: &str,
         params: Value,
     ) -> Result<T, CallFailure> {
+        self.call_with_headers(method, params, self.sender_headers())
+            .await
+    }
+
+    async fn call_with_headers<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+        headers: Vec<(&'static str, String)>,
+    ) -> Result<T, CallFailure> {
         let unavailable = |fail: &Fail| CallFailure::Unavailable(unavailable_text(fail));
         let session = self
             .open_session()
             .await
             .map_err(|fail| unavailable(&fail))?;
-        match session
-            .client
-            .call_mcp(method, params, &self.sender_headers())
-            .await
-        {
+        match session.client.call_mcp(method, params, &headers).await {
             Ok(RpcOutcome::Result(mut result)) => {
                 // The hub is called in an older MCP revision, whose results lack this field. The server drops it for older
                 // hosts.
@@ -157,6 +180,31 @@ impl HubLink {
         let params = json!({ "name": name, "arguments": arguments });
         let result = self.call_hub("tools/call", params).await?;
         Ok(catalogue::clean_result(result))
+    }
+
+    /// The unread messages, to count them: the header says that no model sees their text.
+    pub async fn peek_unread(&self, limit: usize) -> Result<CallToolResult, CallFailure> {
+        let params = json!({ "name": "chorus_inbox", "arguments": { "limit": limit } });
+        let mut headers = self.sender_headers();
+        headers.push(("X-Chorus-Purpose", "count".to_owned()));
+        let result = self
+            .call_with_headers("tools/call", params, headers)
+            .await?;
+        Ok(catalogue::clean_result(result))
+    }
+
+    /// Runs a function with the progress file of hooks and wakers, which may wait for the lock of a running hook.
+    pub async fn with_progress<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(ReportProgress) -> T + Send + 'static,
+    ) -> Option<T> {
+        let session = self.open_session().await.ok()?;
+        let files = session.files.clone();
+        let credentials = session.credentials.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            act(ReportProgress::open_locked(&files, &credentials))
+        });
+        opened.await.ok()
     }
 }
 

@@ -22,17 +22,48 @@ pub async fn mail_notice(hub_link: &HubLink) -> Option<String> {
     {
         return None;
     }
-    let Ok(inbox) = hub_link
-        .call_tool("chorus_inbox", json!({ "limit": MAX_COUNTED }))
-        .await
-    else {
+    let Ok(inbox) = hub_link.peek_unread(MAX_COUNTED).await else {
         hub_link.may_have_mail.store(true, Ordering::Release);
         return None;
     };
-    let notice = format_notice(&inbox.structured_content?)?;
+    let mut inbox = inbox.structured_content?;
+    if !event_ids(&inbox).is_empty() {
+        inbox = leave_out_told(hub_link, inbox).await?;
+    }
+    let notice = format_notice(&inbox)?;
     // The mail stays unread until it is acknowledged.
     hub_link.may_have_mail.store(true, Ordering::Release);
     Some(notice)
+}
+
+/// Leaves out the messages whose text a wake has shown, and saves that the others are named (D-115).
+async fn leave_out_told(hub_link: &HubLink, mut inbox: Value) -> Option<Value> {
+    hub_link
+        .with_progress(move |mut progress| {
+            if let Some(events) = inbox["events"].as_array_mut() {
+                events.retain(|event| {
+                    event["data"]["trace_id"]
+                        .as_str()
+                        .is_none_or(|trace_id| !progress.is_acknowledged(trace_id))
+                });
+            }
+            if let Err(error) = progress.save_named(event_ids(&inbox)) {
+                tracing::warn!("a wake may tell of named messages again: {error}");
+            }
+            inbox
+        })
+        .await
+}
+
+/// The trace ids of the messages in the data of `chorus_inbox` or `chorus_history`.
+pub fn event_ids(data: &Value) -> Vec<String> {
+    let events = data["events"].as_array().into_iter().flatten();
+    let rows = data["messages"].as_array().into_iter().flatten();
+    events
+        .map(|event| &event["data"]["trace_id"])
+        .chain(rows.map(|row| &row["trace_id"]))
+        .filter_map(|trace_id| trace_id.as_str().map(str::to_owned))
+        .collect()
 }
 
 /// Adds the notice to the text and to the data of a result: some hosts show their model only one of them.

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod catalogue;
+mod codex_waker;
 mod hub_link;
 mod inbox;
 mod mail_notice;
@@ -34,6 +35,9 @@ pub struct Args {
     /// Only these groups of tools: messages, frames, channels, market; all without it
     #[arg(long, value_name = "GROUPS", env = "CHORUS_TOOLS")]
     tools: Option<chorus_server::mcp::ToolGroups>,
+    /// Wake the Codex thread that uses these tools when mail comes
+    #[arg(long)]
+    wake: bool,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
@@ -50,6 +54,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         ));
     }
     let tools = args.tools.clone().unwrap_or_default();
+    let wakes_codex = args.wake;
     let hub_link = Arc::new(HubLink::new(common.clone(), args));
     if !is_registered {
         match hub_link.open_session().await {
@@ -59,8 +64,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         }
     }
     let inbox_task = tokio::spawn(inbox::keep_listening(hub_link.clone()));
+    let waker_task = wakes_codex.then(|| tokio::spawn(codex_waker::keep_waking(hub_link.clone())));
     let outcome = serve_stdio(McpBridge::new(hub_link, tools)).await;
     inbox_task.abort();
+    if let Some(task) = waker_task {
+        task.abort();
+        // The lock of its thread is removed before this process ends.
+        let _ = task.await;
+    }
     outcome
 }
 

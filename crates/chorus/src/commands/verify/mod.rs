@@ -1,16 +1,27 @@
 //! `chorus verify`: checks that a host is set up completely, or that an envelope is valid (lesson 13).
 
 mod envelope;
+mod rehearsal;
 
 use super::init::target::{InitRoots, InitTarget};
+use super::init::wake_entries::{WakeState, find_wake_state};
 use super::init::{has_hooks, has_tools, needs_trust, skill};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, session::ClientSession};
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
 pub struct Args {
+    #[command(flatten)]
+    subject: SubjectArgs,
+    /// Also send a message to yourself, and measure the time until a session of the host was shown it
+    #[arg(long, requires = "target")]
+    wake: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct SubjectArgs {
     /// The host to check
     #[arg(long, value_name = "HOST")]
     target: Option<InitTarget>,
@@ -27,14 +38,18 @@ struct VerifyFinding {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    if let Some(source) = args.envelope {
+    if let Some(source) = args.subject.envelope {
         return envelope::verify_envelope(common, &source);
     }
     let target = args
+        .subject
         .target
         .ok_or_else(|| Fail::usage_error("which one? pass --target or --envelope"))?;
     let mut findings = check_host(target)?;
     findings.extend(check_identity(common).await);
+    if args.wake {
+        findings.push(rehearsal::rehearse_wake(common, target).await);
+    }
     let rows = findings.iter().map(|f| match &f.outcome {
         Ok(found) => json!({ "what": f.subject, "ok": true, "found": found }),
         Err((_, wrong)) => json!({ "what": f.subject, "ok": false, "wrong": wrong }),
@@ -99,7 +114,34 @@ fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
         }
         findings.push(new_finding("hooks", has_hooks(path, hooks), found));
     }
+    findings.extend(check_wakes(target, &init_hint)?);
     Ok(findings)
+}
+
+/// What wakes the host's idle sessions; not set up is no fault.
+fn check_wakes(target: InitTarget, init_hint: &str) -> Result<Option<VerifyFinding>, Fail> {
+    let option = match target {
+        InitTarget::ClaudeUser => "",
+        InitTarget::Codex => " --wake",
+        InitTarget::ClaudeProject
+        | InitTarget::Openclaw
+        | InitTarget::Cursor
+        | InitTarget::Local => return Ok(None),
+    };
+    let layout = target.resolve_layout(&InitRoots::find_roots()?);
+    let outcome = match find_wake_state(&layout)? {
+        WakeState::Entries => Ok("mail wakes idle sessions".to_owned()),
+        WakeState::Plugin => Ok("mail wakes idle sessions, by the plugin".to_owned()),
+        WakeState::Off => Ok(format!("off; to turn it on {init_hint}{option}")),
+        WakeState::Partial => Err((
+            ExitKind::Usage,
+            format!("one of the two hooks is missing; {init_hint}"),
+        )),
+    };
+    Ok(Some(VerifyFinding {
+        subject: "waking",
+        outcome,
+    }))
 }
 
 /// Checks the saved identity, and whether the hub still knows it.
