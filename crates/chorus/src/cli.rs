@@ -9,8 +9,8 @@ use crate::commands::market::{
 };
 use crate::commands::{
     admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys,
-    listen, mcp, register, reply, say, schema, send, serve, status, uninstall, unregister, verify,
-    wake,
+    listen, man, mcp, register, reply, say, schema, send, serve, status, uninstall, unregister,
+    verify, wake,
 };
 use std::path::PathBuf;
 
@@ -157,6 +157,8 @@ pub enum CliCommand {
     Admin(admin::Args),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
+    /// Print the manual page, or write the pages of all commands
+    Man(man::Args),
     /// Print the OpenAPI document of a hub
     Openapi,
     /// Print the JSON Schema of an object, or list the objects

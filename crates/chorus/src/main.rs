@@ -57,14 +57,18 @@ fn report_parse_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(1)
 }
 
-async fn run_command(cli: Cli) -> Result<(), Fail> {
-    let common = cli.common;
+fn init_logging(command: &CliCommand) {
     // What a waker prints starts a turn of a model, so it logs nothing unless it is asked to.
     let is_silent =
-        matches!(cli.command, CliCommand::Wake(_)) && std::env::var_os("CHORUS_LOG").is_none();
-    if !is_silent && !matches!(cli.command, CliCommand::Serve(_)) {
+        matches!(command, CliCommand::Wake(_)) && std::env::var_os("CHORUS_LOG").is_none();
+    if !is_silent && !matches!(command, CliCommand::Serve(_)) {
         output::init_quiet_logging();
     }
+}
+
+async fn run_command(cli: Cli) -> Result<(), Fail> {
+    let common = cli.common;
+    init_logging(&cli.command);
     match cli.command {
         CliCommand::Serve(args) => commands::serve::run(*args).await,
         CliCommand::Demo(args) => commands::demo::run(&common, args).await,
@@ -121,6 +125,7 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Hook(args) => commands::hook::run(&common, *args).await,
         CliCommand::Wake(args) => commands::wake::run(&common, args).await,
         CliCommand::Admin(args) => commands::admin::run(&common, args).await,
+        CliCommand::Man(args) => commands::man::run(&common, &args),
         CliCommand::Openapi => commands::schema::print_openapi(),
         CliCommand::Schema(args) => commands::schema::run(&args),
         CliCommand::Completions { shell } => {

@@ -18,6 +18,7 @@ pub mod init;
 pub mod invite;
 pub mod keys;
 pub mod listen;
+pub mod man;
 pub mod market;
 pub mod mcp;
 pub mod register;
