@@ -625,6 +625,20 @@ class ConnectionRevoked(TypedDict):
     revoked: bool
 
 
+class ConversationRow(TypedDict):
+    """A row of `GET /conversations`: what the messages of one page say of one conversation."""
+
+    agents: list[str]
+    conversation_id: NotRequired[str]
+    failed: int
+    last_at: str
+    last_id: int
+    last_sender_id: str
+    last_text: NotRequired[str]
+    messages: int
+    unread: NotRequired[int]
+
+
 class CreditIssue(TypedDict):
     """Credits that an operator issues to an owner."""
 
@@ -750,6 +764,15 @@ class EconomyReport(TypedDict):
     volume: Credits
 
 
+class EndedItem(TypedDict):
+    """An item that has ended by a take or a withdrawal."""
+
+    frame: dict[str, Any]
+    frame_id: str
+    handle: str
+    outcome: str
+
+
 class EndpointPaths(TypedDict):
     """The paths of all routes. What is in braces is a parameter."""
 
@@ -782,6 +805,7 @@ class EndpointPaths(TypedDict):
     console_file: str
     contact: str
     contacts: str
+    conversations: str
     credit: str
     delivery: str
     directory: str
@@ -815,6 +839,8 @@ class EndpointPaths(TypedDict):
     members: str
     message: str
     metrics: str
+    open_item: str
+    open_items: str
     openapi: str
     orgs: str
     ready: str
@@ -838,6 +864,7 @@ class EndpointPaths(TypedDict):
     skill_offer: str
     skills: str
     standing_callback: str
+    take_handover: str
     tools: str
     tools_metadata: str
     tools_resource: str
@@ -1452,6 +1479,28 @@ class NewOrganisationMember(TypedDict):
     roles: list[str]
 
 
+class OpenItem(TypedDict):
+    """One open item."""
+
+    expires_at: str
+    frame: dict[str, Any]
+    frame_id: str
+    handle: str
+    item: str
+    left_ms: int
+    opened_at: str
+    scope: str
+
+
+class OpenItems(TypedDict):
+    """The open items of a handle, newest first. It is also the data of the event `open-items` of a frame stream."""
+
+    handle: str
+    items: list[OpenItem]
+    more: bool
+    next: NotRequired[str]
+
+
 class OperatorRegistration(TypedDict):
     """A registration by an operator."""
 
@@ -1851,6 +1900,8 @@ class SubmissionReply(TypedDict):
     """The answer to `POST /frames`."""
 
     frame_id: str
+    kept: NotRequired[bool]
+    kept_until: NotRequired[str]
     recipient_count: int
 
 
@@ -1882,7 +1933,7 @@ class WithdrawnSkill(TypedDict):
 
 
 AcceptFrom = Literal['anyone', 'contacts']
-ChannelMemberChange = Literal['joined', 'declined', 'left', 'removed', 'unreachable', 'reachable', 'refused']
+ChannelMemberChange = Literal['joined', 'declined', 'left', 'removed', 'unreachable', 'reachable', 'refused', 'dropped']
 ChannelMembership = Literal['invited', 'joined']
 ChannelRowKind = Literal['message', 'tool_call', 'tool_result', 'status', 'error', 'member', 'artifact', 'file']
 DeliveredVia = Literal['sse', 'webhook', 'queued', 'failed']

@@ -37,7 +37,7 @@ export interface components {
   };
   /** Tells other sessions something that they should know and need not answer. */
   AgentAdvisory: {
-   /** What to tell, in a sentence or two. No secrets: every session in the scope reads it. */
+   /** What to tell, in a sentence or two. */
    advisory_text: string;
    /** The branch that it is about. */
    branch?: string;
@@ -56,7 +56,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_advisory";
@@ -101,7 +101,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_binding_moment";
@@ -142,7 +142,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_broadcast";
@@ -187,7 +187,7 @@ export interface components {
   AgentHandover: {
    /** What the next session must know. */
    handover_body: string;
-   /** The session that takes over. Absent in an offer; the session that accepts sends a handover of its own. */
+   /** The session that takes over. */
    next_session_id?: string;
    /** What to read. */
    pointer_refs?: string[];
@@ -204,7 +204,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_handover";
@@ -226,7 +226,7 @@ export interface components {
    /** Milliseconds after which the content is stale. */
    ttl_ms?: number;
   };
-  /** A further key, as its agent sees it. `key` is present only in the reply that creates it. */
+  /** A further key, as its agent sees it. */
   AgentKeyRecord: {
    created_at: string;
    expires_at: string | null;
@@ -259,7 +259,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_lease_extend";
@@ -298,7 +298,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_lock_release";
@@ -341,7 +341,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_lock_request";
@@ -384,7 +384,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_query";
@@ -406,7 +406,7 @@ export interface components {
    /** Milliseconds after which the content is stale. */
    ttl_ms?: number;
   };
-  /** A registration record. Only the agent itself and operators see `endpoint`. */
+  /** A registration record. */
   AgentRecord: {
    agent_card?: components["schemas"]["AgentCard"];
    agent_id: string;
@@ -441,7 +441,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_response";
@@ -482,7 +482,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "agent_return_event";
@@ -602,9 +602,9 @@ export interface components {
    deleted: boolean;
    id: string;
   };
-  /** A message of a channel that a service delivers to an agent. Further fields are ignored. */
+  /** A message of a channel that a service delivers to an agent. */
   ChannelDelivery: {
-   /** The complete URL for answers. It is a secret: it allows its holder to post. */
+   /** The complete URL for answers. */
    callback: string;
    /** The channel. */
    channel: components["schemas"]["DeliveredChannel"];
@@ -637,7 +637,7 @@ export interface components {
    * @description The event `channel_invite` on the inbox of an agent.
    */
   ChannelInvite: {
-   /** The channel of an invitation. Its `context` comes with the first delivery, after the agent has accepted. */
+   /** The channel of an invitation. */
    channel: {
     id: string;
     name: string;
@@ -650,7 +650,7 @@ export interface components {
    /** The agent's name in the channel; it accepts and declines under it. */
    name: components["schemas"]["MemberName"];
   };
-  /** A member on the roster. Its connection string is never shown again. */
+  /** A member on the roster. */
   ChannelMember: {
    /** How the agent presents itself. */
    agent?: components["schemas"]["ChannelIdentity"];
@@ -674,7 +674,7 @@ export interface components {
    via: components["schemas"]["MemberRoute"];
   };
   /** What happened to a member. */
-  ChannelMemberChange: "joined" | "declined" | "left" | "removed" | "unreachable" | "reachable" | "refused";
+  ChannelMemberChange: "joined" | "declined" | "left" | "removed" | "unreachable" | "reachable" | "refused" | "dropped";
   /** `data` of `DELETE /channels/{id}/members/{name}`. */
   ChannelMemberRemoved: {
    name: components["schemas"]["MemberName"];
@@ -699,7 +699,7 @@ export interface components {
    /** Structured content beside the text, as A2A parts. */
    parts?: components["schemas"]["MessagePart"][];
   };
-  /** A row of a channel's history. Which fields it has depends on its `type`. */
+  /** A row of a channel's history. */
   ChannelRow: {
    agent?: components["schemas"]["ChannelIdentity"];
    args?: Record<string, never>;
@@ -762,7 +762,7 @@ export interface components {
    id: string;
    type: "tool_result";
   };
-  /** The URL by which services deliver to the agent. It is shown once: the hub stores only its hash. */
+  /** The URL by which services deliver to the agent. */
   ConnectionCreated: {
    connection_string: string;
   };
@@ -771,6 +771,25 @@ export interface components {
    /** False if there was none. */
    revoked: boolean;
   };
+  /** A row of `GET /conversations`: what the messages of one page say of one conversation. */
+  ConversationRow: {
+   /** The two agents, sorted by name. */
+   agents: string[];
+   /** As the envelopes have it. */
+   conversation_id?: string;
+   /** How many of them could not be delivered. */
+   failed: number;
+   last_at: string;
+   /** The id of the newest message. */
+   last_id: number;
+   last_sender_id: string;
+   /** The beginning of its text. */
+   last_text?: string;
+   /** How many messages of the conversation are on this page. */
+   messages: number;
+   /** How many of them this agent received and neither was shown nor answered. */
+   unread?: number;
+  };
   /** Credits that an operator issues to an owner. */
   CreditIssue: {
    /** The amount, in credits. */
@@ -778,7 +797,7 @@ export interface components {
    /** Why, for the audit. */
    reason?: string | null;
   };
-  /** An amount or a balance in hundredths. An amount from a client is above zero. */
+  /** An amount or a balance in hundredths. */
   Credits: number;
   /** A payment from one owner to another. */
   CreditTransfer: {
@@ -804,7 +823,7 @@ export interface components {
   };
   /** The decision that is asked for. */
   DecisionQuestion: {
-   /** The alternatives to the options. If absent, both are open. */
+   /** The alternatives to the options. */
    hatches?: components["schemas"]["EscapeHatches"];
    /** The answers that are offered. */
    options: components["schemas"]["DecisionOption"][];
@@ -890,7 +909,7 @@ export interface components {
    /** The requester's answer to the question. */
    answer?: string;
    budget: components["schemas"]["Credits"];
-   /** Where the worker posts the result, if not in its answer. For a worker with an endpoint it contains a secret, so that no key is needed. */
+   /** Where the worker posts the result, if not in its answer. */
    callback_url: string | null;
    currency: string;
    /** Results after this time are refused. */
@@ -921,7 +940,16 @@ export interface components {
    /** The credits paid between owners, by transfers and for jobs. */
    volume: components["schemas"]["Credits"];
   };
-  /** The paths of all routes. What is in braces is a parameter. */
+  /** An item that has ended by a take or a withdrawal. */
+  EndedItem: {
+   /** The frame that had opened it. */
+   frame: Record<string, never>;
+   frame_id: string;
+   handle: string;
+   /** `taken` or `withdrawn`. */
+   outcome: string;
+  };
+  /** The paths of all routes. */
   EndpointPaths: {
    accept_accord: string;
    accept_channel: string;
@@ -952,6 +980,7 @@ export interface components {
    console_file: string;
    contact: string;
    contacts: string;
+   conversations: string;
    credit: string;
    delivery: string;
    directory: string;
@@ -985,6 +1014,8 @@ export interface components {
    members: string;
    message: string;
    metrics: string;
+   open_item: string;
+   open_items: string;
    openapi: string;
    orgs: string;
    ready: string;
@@ -1008,6 +1039,7 @@ export interface components {
    skill_offer: string;
    skills: string;
    standing_callback: string;
+   take_handover: string;
    tools: string;
    tools_metadata: string;
    tools_resource: string;
@@ -1015,7 +1047,7 @@ export interface components {
    unregister: string;
    usage: string;
   };
-  /** `data` of `POST /agent/endpoint-secret`. The secret is shown only here. */
+  /** `data` of `POST /agent/endpoint-secret`. */
   EndpointSecret: {
    endpoint_secret: string;
   };
@@ -1036,7 +1068,7 @@ export interface components {
    /** 1 on the first turn, one more on each further one. */
    turn_number?: number;
   };
-  /** Which error it is, for programs. A later version may add codes. */
+  /** Which error it is, for programs. */
   ErrorCode: "ERR_VALIDATION" | "ERR_SENDER_NOT_REGISTERED" | "ERR_ENDPOINT_BLOCKED" | "ERR_DEPRECATED" | "SKILL_MISMATCH" | "BUDGET_INSUFFICIENT" | "TRANSFER_FAILED" | "ERR_UNAUTHORIZED" | "ERR_FORBIDDEN" | "ERR_SENDER_MISMATCH" | "ERR_SCOPE" | "ERR_QUOTA" | "ERR_OWNER_TAKEN" | "ERR_INVITE_REQUIRED" | "ERR_INVITE_REVOKED" | "ERR_INVITE_EXHAUSTED" | "ERR_INVITE_EXPIRED" | "ERR_ORIGIN" | "ERR_NAME_RESERVED" | "ERR_BLOCKED" | "ERR_NOT_A_CONTACT" | "ERR_AGENT_NOT_FOUND" | "ERR_NOT_FOUND" | "ERR_METHOD_NOT_ALLOWED" | "ERR_GONE" | "ERR_AGENT_ID_TAKEN" | "ERR_NAME_CONFUSABLE" | "ERR_IDEMPOTENCY_CONFLICT" | "ERR_RESPONSE_CONFLICT" | "ERR_CONFLICT" | "AGENT_OFFLINE" | "ERR_TRANSFER_CONFLICT" | "ERR_JOB_CONFLICT" | "ERR_JOB_CLOSED" | "ERR_TOO_LARGE" | "ERR_URI_TOO_LONG" | "ERR_UNSUPPORTED_MEDIA_TYPE" | "ERR_HEADERS_TOO_LARGE" | "ERR_RATE_LIMITED" | "ERR_REGISTRY_FULL" | "ERR_TOO_MANY_STREAMS" | "ERR_REQUEST_TIMEOUT" | "ERR_INTERNAL" | "EXECUTION_ERROR" | "ERR_AGENT_UNREACHABLE" | "ERR_UNAVAILABLE" | "ERR_TIMEOUT";
   /** The alternatives to the offered answers; at least one stays open. */
   EscapeHatches: {
@@ -1045,7 +1077,7 @@ export interface components {
    /** Whether the receiver may answer in its own words; true if absent. */
    free_text?: boolean;
   };
-  /** The code and the message of an error. The codes are listed in docs/errors.md. */
+  /** The code and the message of an error. */
   FailureBody: {
    code: components["schemas"]["ErrorCode"];
    message: string;
@@ -1087,7 +1119,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "flush_executed";
@@ -1144,9 +1176,9 @@ export interface components {
   };
   /** A short structured announcement to live sessions. */
   Frame: components["schemas"]["AgentAdvisoryFrame"] | components["schemas"]["AgentBindingMomentFrame"] | components["schemas"]["AgentBroadcastFrame"] | components["schemas"]["AgentHandoverFrame"] | components["schemas"]["AgentLeaseExtendFrame"] | components["schemas"]["AgentLockReleaseFrame"] | components["schemas"]["AgentLockRequestFrame"] | components["schemas"]["AgentQueryFrame"] | components["schemas"]["AgentResponseFrame"] | components["schemas"]["AgentReturnEventFrame"] | components["schemas"]["FlushExecutedFrame"] | components["schemas"]["IntentDeclareFrame"] | components["schemas"]["IntentWithdrawFrame"] | components["schemas"]["PeerDiagnosticRequestFrame"] | components["schemas"]["PeerDiagnosticResponseFrame"];
-  /** Which error it is, for programs. A later version may add codes. */
+  /** Which error it is, for programs. */
   FrameCode: "json-invalid" | "envelope-version-unsupported" | "kind-unknown" | "payload-kind-mismatch" | "field-missing" | "field-invalid" | "field-unknown" | "filter-axis-unknown" | "filter-value-invalid" | "expansion-too-large" | "unauthenticated" | "forbidden" | "sender-identity-mismatch" | "scope-unauthorised" | "blocked" | "not-a-contact" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "frame-too-large" | "uri-too-long" | "unsupported-media-type" | "rate-limited" | "too-many-streams" | "headers-too-large" | "internal" | "scope-unimplemented" | "unavailable" | "bus-unavailable";
-  /** The addresses of the frame routes. What is in braces is a parameter. */
+  /** The addresses of the frame routes. */
   FrameDiscoveryDocument: {
    /** The full discovery document. */
    discovery: string;
@@ -1165,7 +1197,7 @@ export interface components {
    stream: string;
    submit: string;
   };
-  /** An error in the form of the frame routes. `field` names the field or parameter at fault. */
+  /** An error in the form of the frame routes. */
   FrameFailure: {
    code: components["schemas"]["FrameCode"];
    field?: string;
@@ -1185,7 +1217,7 @@ export interface components {
   FrameSubmission: {
    /** The frame itself; receivers get it as it was written. */
    frame: components["schemas"]["Frame"];
-   /** The sessions that the frame is for; all sessions of recipient_handle if absent. Choose the narrowest. */
+   /** The sessions that the frame is for; all sessions of recipient_handle if absent. */
    scope?: string;
   };
   /**
@@ -1290,7 +1322,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "intent_declare";
@@ -1331,7 +1363,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "intent_withdraw";
@@ -1368,7 +1400,7 @@ export interface components {
   InviteGateStatus: {
    invite_gating: boolean;
   };
-  /** A registration invite, as operators see it. `code` is present only in the reply that creates it. */
+  /** A registration invite, as operators see it. */
   InviteRecord: {
    code?: string;
    created_at: string;
@@ -1436,7 +1468,7 @@ export interface components {
   JobRequest: {
    /** The agent that works; if absent, the hub chooses the best match, and the next best when that one is away or declines. */
    agent_id?: string | null;
-   /** Pay only after the requester has approved the delivery, or after this many milliseconds. Only for a job on the board. */
+   /** Pay only after the requester has approved the delivery, or after this many milliseconds. */
    approve_within_ms?: number | null;
    /** true: put the job on the board, where the first agent with the skill that claims it gets it. */
    board?: boolean | null;
@@ -1453,7 +1485,7 @@ export interface components {
    deadline_ms?: number | null;
    /** The input, in the form of the skill's schema; an empty object if absent. */
    input_data?: unknown;
-   /** A new id that names the job; a repeated request keeps it and starts one job. If absent, the hub makes one. */
+   /** A new id that names the job; a repeated request keeps it and starts one job. */
    job_id?: string | null;
    /** The agent that asks; the one of the key if absent. */
    orchestrator_id?: string | null;
@@ -1462,15 +1494,15 @@ export interface components {
    /** When the client made the request; the hub ignores it. */
    timestamp_utc?: string | null;
   };
-  /** The result of a job, or with PENDING what the worker has to say before it. Further fields are ignored. */
+  /** The result of a job, or with PENDING what the worker has to say before it. */
   JobResult: {
    /** The worker, as in the key. */
    agent_id?: string | null;
-   /** The code of a failure. With SKILL_MISMATCH, BUDGET_INSUFFICIENT or AGENT_OFFLINE the worker declines the job. */
+   /** The code of a failure. */
    error_code?: unknown;
    /** Why the job failed. */
    error_message?: unknown;
-   /** The cost of a success, up to the agreed price; that price if absent. A failure is not paid. */
+   /** The cost of a success, up to the agreed price; that price if absent. */
    execution_cost?: unknown;
    /** How long it took, in milliseconds. */
    execution_time_ms?: number | null;
@@ -1480,7 +1512,7 @@ export interface components {
    output_data?: unknown;
    /** With PENDING: how far the work is, for the requester. */
    progress?: string | null;
-   /** With PENDING: what the worker needs to know from the requester. A job has one question. */
+   /** With PENDING: what the worker needs to know from the requester. */
    question?: string | null;
    /** How the job ended; PENDING while the worker is still at it. */
    status: "PENDING" | "SUCCESS" | "FAILURE";
@@ -1507,7 +1539,7 @@ export interface components {
   };
   /** What happened to a job between its request and its end. */
   JobUpdateKind: "claimed" | "progress" | "question" | "answer" | "refused" | "declined" | "unreachable" | "lapsed" | "delivered" | "rejected";
-  /** A JSON-RPC error. `id` is absent when the message could not be read. */
+  /** A JSON-RPC error. */
   JsonRpcFailure: {
    error: {
     code: number;
@@ -1528,7 +1560,7 @@ export interface components {
    jsonrpc: "2.0";
    result?: Record<string, never>;
   };
-  /** A message of the Model Context Protocol. A notification has no `id`. */
+  /** A message of the Model Context Protocol. */
   JsonRpcRequest: {
    id?: string | number;
    jsonrpc: "2.0";
@@ -1599,7 +1631,7 @@ export interface components {
    /** Which messages are delivered to it. */
    deliver: "all" | "mentions";
   };
-  /** Whether a member is online. The hub does not know it of a member with a connection string. */
+  /** Whether a member is online. */
   MemberPresence: "online" | "offline" | "unknown";
   /** How messages reach a member. */
   MemberRoute: "owner" | "inbox" | "connection";
@@ -1717,6 +1749,33 @@ export interface components {
    /** The roles; `owner` may change the organisation. */
    roles: string[];
   };
+  /** One open item. */
+  OpenItem: {
+   /** When it ends by itself. */
+   expires_at: string;
+   /** The frame as it was submitted. */
+   frame: Record<string, never>;
+   /** The frame that opened it. */
+   frame_id: string;
+   /** The handle or the organisation that it stands under. */
+   handle: string;
+   /** `lock`, `decision` or `handover`. */
+   item: string;
+   /** The milliseconds until then by the hub's clock, for readers whose clock differs. */
+   left_ms: number;
+   opened_at: string;
+   /** The scope that the frame was sent to. */
+   scope: string;
+  };
+  /** The open items of a handle, newest first. */
+  OpenItems: {
+   handle: string;
+   items: components["schemas"]["OpenItem"][];
+   /** There are older ones that did not fit. */
+   more: boolean;
+   /** Give it back as `after` to read them. */
+   next?: string;
+  };
   /** A registration by an operator. */
   OperatorRegistration: {
    /** How the agent presents itself. */
@@ -1728,7 +1787,7 @@ export interface components {
    /** Signs what the hub posts to `endpoint`, as Standard Webhooks specifies. */
    endpoint_secret?: string;
   };
-  /** `data` of `POST /agents`: the registration record, then what a registration answers elsewhere. `api_key` is present only for a new agent. */
+  /** `data` of `POST /agents`: the registration record, then what a registration answers elsewhere. */
   OperatorRegistrationReply: components["schemas"]["AgentRecord"] & {
    api_key?: string;
    registration: components["schemas"]["AgentRecord"];
@@ -1779,7 +1838,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "peer_diagnostic_request";
@@ -1822,7 +1881,7 @@ export interface components {
    drafted_with: string;
    /** The version of the frame protocol. */
    envelope_version: "1.0";
-   /** A new UUID. A frame that is sent again keeps it, and no session hears it twice. */
+   /** A new UUID. */
    frame_id: string;
    /** What the frame is; it decides the shape of the payload. */
    kind: "peer_diagnostic_response";
@@ -1844,7 +1903,7 @@ export interface components {
    /** Milliseconds after which the content is stale. */
    ttl_ms?: number;
   };
-  /** A callback that does not expire. It is shown once: the hub stores only its hash. A further request replaces it. */
+  /** A callback that does not expire. */
   PersistentCallback: {
    callback: string;
   };
@@ -1928,6 +1987,14 @@ export interface components {
   };
   /** The reply to a registration, in the form of its request. */
   RegistrationAnswer: components["schemas"]["SuccessReply_RegistrationReply"] | components["schemas"]["MarketRegistrationReply"];
+  /** `data` of a registration. */
+  RegistrationReply: {
+   agent_id: string;
+   api_key?: string;
+   registration: components["schemas"]["AgentRecord"];
+   reputation_score?: number;
+   status?: string;
+  };
   /** A registration: in the form of the transport profile, of the jobs document, or with the fields of both. */
   RegistrationRequest: {
    /** How the agent presents itself. */
@@ -1955,7 +2022,7 @@ export interface components {
   };
   /** When the hub made the reply. */
   ReplyMetadata: {
-   /** Where a list continues: give it back as `after`, or as `since` for messages. Absent on the last page, and where there is no list. */
+   /** Where a list continues: give it back as `after`, or as `since` for messages. */
    next?: string;
    timestamp: string;
   };
@@ -2021,7 +2088,7 @@ export interface components {
   /** `data` of `POST /agent/keys/rotate`. */
   RotatedKey: {
    agent_id: string;
-   /** The new key of the registration. It is shown only here. */
+   /** The new key of the registration. */
    api_key: string;
    /** Until when the old key works; null if it stopped at once. */
    old_key_until: string | null;
@@ -2035,7 +2102,7 @@ export interface components {
   SchemaList: {
    schemas: components["schemas"]["SchemaLink"][];
   };
-  /** Who wrote a message. It decides to whom the message is delivered. */
+  /** Who wrote a message. */
   SenderKind: "person" | "agent" | "hub";
   /** `data` of a send: how the message was delivered. */
   SendReply: {
@@ -2117,7 +2184,7 @@ export interface components {
    output_schema?: unknown;
    skill_name: string;
   };
-  /** `{"agents":[…],"total":…}`, the best agent first. `total` includes agents beyond the page; under a filter it counts up to 10 000. */
+  /** `{"agents":[…],"total":…}`, the best agent first. */
   SkillSearchResults: {
    agents: components["schemas"]["FoundAgent"][];
    total: number;
@@ -2138,7 +2205,11 @@ export interface components {
   /** The answer to `POST /frames`. */
   SubmissionReply: {
    frame_id: string;
-   /** How many live sessions received the frame. Outside the sender's own handle and organisations it is coarse: 0, 1 (some) or 10 (many). */
+   /** For a lock, a decision and a handover: whether the hub keeps it until it ends. */
+   kept?: boolean;
+   /** When the kept item ends by itself. */
+   kept_until?: string;
+   /** How many live sessions received the frame. */
    recipient_count: number;
   };
   /** A successful reply; `data` is a `AgentContact`. */
@@ -2305,16 +2376,9 @@ export interface components {
   };
   /** A successful reply; `data` is a `RegistrationReply`. */
   SuccessReply_RegistrationReply: {
-   /** `data` of a registration. `api_key` is present only in the reply that issues the key; `status` and `reputation_score` only when the request has fields of the market. */
-   data: {
-    agent_id: string;
-    api_key?: string;
-    registration: components["schemas"]["AgentRecord"];
-    reputation_score?: number;
-    status?: string;
-   };
+   data: components["schemas"]["RegistrationReply"];
    metadata: components["schemas"]["ReplyMetadata"];
-   success: boolean;
+   success: true;
   };
   /** A successful reply; `data` is a `RotatedKey`. */
   SuccessReply_RotatedKey: {
@@ -2388,6 +2452,12 @@ export interface components {
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
+  /** A successful reply; `data` is a list of `ConversationRow`. */
+  SuccessReply_Vec_ConversationRow: {
+   data: components["schemas"]["ConversationRow"][];
+   metadata: components["schemas"]["ReplyMetadata"];
+   success: true;
+  };
   /** A successful reply; `data` is a list of `DirectoryRow`. */
   SuccessReply_Vec_DirectoryRow: {
    data: components["schemas"]["DirectoryRow"][];
@@ -2435,7 +2505,7 @@ export interface components {
   };
  };
  responses: {
-  /** The request is malformed. The message names the field, parameter or header at fault. */
+  /** The request is malformed. */
   BadRequest: {
    headers: {
     [name: string]: unknown;
@@ -2471,7 +2541,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
-  /** The request is malformed. The message names the field, parameter or header at fault. */
+  /** The request is malformed. */
   FrameBadRequest: {
    headers: {
     [name: string]: unknown;
@@ -2507,7 +2577,7 @@ export interface components {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
-  /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
+  /** The hub failed. */
   FrameInternalError: {
    headers: {
     [name: string]: unknown;
@@ -2525,7 +2595,7 @@ export interface components {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
-  /** Too many requests. `Retry-After` says how many seconds to wait. */
+  /** Too many requests. */
   FrameTooManyRequests: {
    headers: {
     [name: string]: unknown;
@@ -2543,7 +2613,7 @@ export interface components {
     "application/json": components["schemas"]["FrameFailure"];
    };
   };
-  /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
+  /** The hub cannot answer right now. */
   FrameUnavailable: {
    headers: {
     [name: string]: unknown;
@@ -2579,7 +2649,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
-  /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
+  /** The hub failed. */
   InternalError: {
    headers: {
     [name: string]: unknown;
@@ -2588,7 +2658,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
-  /** The request is malformed. The message names the field, parameter or header at fault. */
+  /** The request is malformed. */
   MarketBadRequest: {
    headers: {
     [name: string]: unknown;
@@ -2642,7 +2712,7 @@ export interface components {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
-  /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
+  /** The hub failed. */
   MarketInternalError: {
    headers: {
     [name: string]: unknown;
@@ -2660,7 +2730,7 @@ export interface components {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
-  /** Too many requests. `Retry-After` says how many seconds to wait. */
+  /** Too many requests. */
   MarketTooManyRequests: {
    headers: {
     [name: string]: unknown;
@@ -2678,7 +2748,7 @@ export interface components {
     "application/json": components["schemas"]["MarketFailure"];
    };
   };
-  /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
+  /** The hub cannot answer right now. */
   MarketUnavailable: {
    headers: {
     [name: string]: unknown;
@@ -2705,7 +2775,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
-  /** Too many requests. `Retry-After` says how many seconds to wait. */
+  /** Too many requests. */
   TooManyRequests: {
    headers: {
     [name: string]: unknown;
@@ -2723,7 +2793,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
-  /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
+  /** The hub cannot answer right now. */
   Unavailable: {
    headers: {
     [name: string]: unknown;
@@ -2750,7 +2820,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"];
    };
   };
-  /** The request is malformed. The message names the field, parameter or header at fault. */
+  /** The request is malformed. */
   WrappedOrMarketBadRequest: {
    headers: {
     [name: string]: unknown;
@@ -2768,7 +2838,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
-  /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
+  /** The hub failed. */
   WrappedOrMarketInternalError: {
    headers: {
     [name: string]: unknown;
@@ -2777,7 +2847,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
-  /** Too many requests. `Retry-After` says how many seconds to wait. */
+  /** Too many requests. */
   WrappedOrMarketTooManyRequests: {
    headers: {
     [name: string]: unknown;
@@ -2795,7 +2865,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
-  /** The hub cannot answer right now. `Retry-After` says how many seconds to wait. */
+  /** The hub cannot answer right now. */
   WrappedOrMarketUnavailable: {
    headers: {
     [name: string]: unknown;
@@ -2804,7 +2874,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["MarketFailure"];
    };
   };
-  /** The request is malformed. The message names the field, parameter or header at fault. */
+  /** The request is malformed. */
   WrappedOrRpcBadRequest: {
    headers: {
     [name: string]: unknown;
@@ -2813,7 +2883,7 @@ export interface components {
     "application/json": components["schemas"]["FailureReply"] | components["schemas"]["JsonRpcFailure"];
    };
   };
-  /** The hub failed. The operator finds the reason in the log by the `X-Request-Id`. */
+  /** The hub failed. */
   WrappedOrRpcInternalError: {
    headers: {
     [name: string]: unknown;
@@ -2824,9 +2894,9 @@ export interface components {
   };
  };
  parameters: {
-  /** Makes a repeated request safe. For 24 hours the same key with the same body gets the first answer again; with another body it is refused with 409. */
+  /** Makes a repeated request safe. */
   IdempotencyKey: string;
-  /** The `id` of the last event that the client has. The stream first replays everything after it. It takes precedence over `since`. */
+  /** The `id` of the last event that the client has. */
   LastEventId: number;
  };
  requestBodies: never;
@@ -2901,14 +2971,16 @@ export interface operations {
  list_blocks: { reply: components["schemas"]["SuccessReply_Vec_BlockedName"] };
  list_board: { query?: { "skill"?: string; "after"?: string; "limit"?: number }; reply: components["schemas"]["JobBoard"] };
  list_channel_members: { path: { "id": string }; reply: components["schemas"]["SuccessReply_Vec_ChannelMember"] };
- list_channel_messages: { path: { "id": string }; query?: { "since"?: number; "before"?: number; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_ChannelRow"] };
+ list_channel_messages: { path: { "id": string }; query?: { "since"?: number; "before"?: number; "text"?: string; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_ChannelRow"] };
  list_channels: { query?: { "after"?: string; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_Channel"] };
  list_contacts: { reply: components["schemas"]["SuccessReply_Vec_AgentContact"] };
+ list_conversations: { query?: { "before"?: number }; reply: components["schemas"]["SuccessReply_Vec_ConversationRow"] };
  list_grants: { path: { "handle": string }; reply: components["schemas"]["HandleGrants"] };
  list_invites: { reply: components["schemas"]["SuccessReply_Vec_InviteRecord"] };
  list_jobs: { query?: { "role"?: string; "status"?: string; "before"?: string; "limit"?: number }; reply: components["schemas"]["JobList"] };
  list_keys: { reply: components["schemas"]["SuccessReply_Vec_AgentKeyRecord"] };
- list_messages: { query?: { "since"?: string | number; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_HistoryRow"] };
+ list_messages: { query?: { "since"?: string | number; "before"?: number; "peer"?: string; "conversation_id"?: string; "text"?: string; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_HistoryRow"] };
+ list_open_items: { path: { "handle": string }; query?: { "after"?: string }; reply: components["schemas"]["OpenItems"] };
  list_org_members: { path: { "org": string }; reply: components["schemas"]["OrganisationMembers"] };
  list_postings: { query?: { "job_id"?: string; "owner_id"?: string; "before"?: number; "limit"?: number }; reply: components["schemas"]["AuditReply"] };
  list_schemas: { reply: components["schemas"]["SchemaList"] };
@@ -2943,11 +3015,13 @@ export interface operations {
  stream_frames: { path: { "handle": string }; query?: { "filter"?: string; "instrument"?: string; "session"?: string; "tool"?: string; "session_token"?: string }; reply: never };
  stream_inbox: { query?: { "since"?: string; "session"?: string }; reply: never };
  submit_frame: { query?: { "exclude_self"?: string }; header?: { "X-Chorus-Instrument"?: string; "X-Chorus-Session"?: string; "X-Chorus-Tool"?: string }; body: components["schemas"]["FrameSubmission"]; reply: components["schemas"]["SubmissionReply"] };
+ take_handover: { path: { "handle": string; "frame_id": string }; header: { "X-Chorus-Instrument"?: string; "X-Chorus-Session": string }; reply: components["schemas"]["EndedItem"] };
  transfer_credits: { body: components["schemas"]["CreditTransfer"]; reply: components["schemas"]["TransferReply"] };
  unregister_agent: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentDeleted"] };
  update_channel: { path: { "id": string }; body: components["schemas"]["ChannelChange"]; reply: components["schemas"]["SuccessReply_Channel"] };
  update_channel_member: { path: { "id": string; "name": string }; body: components["schemas"]["MemberPatch"]; reply: components["schemas"]["SuccessReply_ChannelMember"] };
  update_settings: { body: components["schemas"]["SettingsChange"]; reply: components["schemas"]["SuccessReply_AgentSettings"] };
  withdraw_grant: { path: { "handle": string; "grantee": string }; reply: components["schemas"]["AccessRemoved"] };
+ withdraw_item: { path: { "handle": string; "frame_id": string }; reply: components["schemas"]["EndedItem"] };
  withdraw_skill: { path: { "name": string }; reply: components["schemas"]["WithdrawnSkill"] };
 }
