@@ -1,4 +1,4 @@
-// Frames, and what is open: claims and decisions as the hub keeps them until they end (R-83).
+// Frames, and the claims and decisions that the hub keeps until they end (R-83).
 
 import { createUuid, postApi, principal } from './api.js';
 
@@ -33,31 +33,15 @@ export const FRAME_KINDS = [
 const DEFAULT_HORIZON_MS = 3_600_000;
 const SELF_DATED_KINDS = ['agent_lock_request', 'agent_lease_extend', 'agent_binding_moment', 'agent_handover'];
 
-/** The kinds that open, change or end what is open: after one of them the page reads the open items again. */
-export const OPEN_ITEM_KINDS = [
-  'agent_lock_request',
-  'agent_lock_release',
-  'agent_lease_extend',
-  'agent_binding_moment',
-  'agent_response',
-];
+/** After a frame of these kinds the page reads the open items again. */
+export const OPEN_ITEM_KINDS = /^agent_(lock_(request|release)|lease_extend|binding_moment|response)$/;
 
-/**
- * An empty frame state. `decisions` and `answers` are frames by the id of the asking frame; `openIds` are the decisions that
- * the hub keeps open.
- */
+/** `decisions` and `answers` are frames by the id of the asking frame; `openIds` are the decisions that are open. */
 export function createFrameState() {
-  return {
-    frames: [],
-    seenIds: new Set(),
-    claims: [],
-    decisions: new Map(),
-    answers: new Map(),
-    openIds: new Set(),
-  };
+  return { frames: [], seenIds: new Set(), claims: [], decisions: new Map(), answers: new Map(), openIds: new Set() };
 }
 
-/** Replaces what is open by `items`, which the hub lists newest first. */
+/** `items` are newest first, as the hub lists them. */
 export function setOpenItems(state, items, now = Date.now()) {
   const oldestFirst = [...items].reverse();
   const decisions = oldestFirst.filter((open) => open.item === 'decision');
@@ -70,7 +54,7 @@ export function setOpenItems(state, items, now = Date.now()) {
       holder: frame.sender_handle,
       session: getSessionName(frame),
       intent: frame.payload.intent,
-      // By this machine's clock, which may differ from the hub's.
+      // By this machine's clock.
       expiresAt: now + leftMs,
       duration: Date.parse(expiresAt) - Date.parse(openedAt),
       order,

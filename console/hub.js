@@ -230,12 +230,12 @@ function handleFrameEvent(name, data) {
   }
   if (name === 'connected' || !data?.frame_id) return;
   if (!addFrame(hubState.frames, data)) return;
-  if (OPEN_ITEM_KINDS.includes(name)) scheduleOpenItems();
+  if (OPEN_ITEM_KINDS.test(name)) scheduleOpenItems();
   appendLogEntry(name, { sender: data.sender_handle, frame_id: data.frame_id }, data.created_at);
   notifySubscribers('frames');
 }
 
-/** Frames come in bursts, such as a replay; what is open is read once after each. */
+/** Once after a burst, such as a replay. */
 const OPEN_ITEMS_DELAY_MS = 100;
 let openItemsTimer;
 function scheduleOpenItems() {
@@ -243,7 +243,7 @@ function scheduleOpenItems() {
   openItemsTimer = setTimeout(loadOpenItems, OPEN_ITEMS_DELAY_MS);
 }
 
-/** Reads what is open under the agent's handle and its organisations. */
+/** Reads what is open to the agent. */
 export async function loadOpenItems() {
   const items = [];
   let query = '';

@@ -278,7 +278,7 @@ fn init_pins_the_credential_file_and_keeps_a_pinned_one() {
         settings(&alice)
             .matches(&format!("--credentials {bob}"))
             .count(),
-        5
+        7 // five hooks, and the two that wake (WAK-11)
     );
     let carol = scene.agent("carol");
     let before = json!({ "mcpServers": { "chorus": { "command": "chorus", "args": ["mcp", "--tools", "messages"] } } });

@@ -11,6 +11,7 @@ mod mcp;
 mod placeholders;
 mod route_coverage;
 mod transcript;
+mod webhook;
 
 use crate::support::hub::Hub;
 use transcript::{Entry, Transcript};
