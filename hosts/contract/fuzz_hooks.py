@@ -19,6 +19,10 @@ REFUSALS_BY_STATE = ("SKILL_MISMATCH", "BUDGET_INSUFFICIENT", "TRANSFER_FAILED",
 # and in the body, and an object that must be a JSON Schema or the market's short form of one.
 REFUSALS_BY_RULE = (
     "since and before are two questions",
+    "since takes no filter and no before",
+    "text and since are two questions",
+    # A cursor is opaque: its form is no part of the contract.
+    "after must be the `next` of the page before",
     # The directory goes on after an agent, the market search only from its own cursor; both are GET /discover.
     "after must be the cursor of another page",
     # Letters of every script are told from signs by tables, not by a pattern.

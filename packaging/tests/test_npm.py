@@ -46,7 +46,7 @@ class NpmPackage(unittest.TestCase):
         self.assertIn(VERSION, run(self.launcher, "--version", env=self.environment).stdout)
         # Both ways: in place of node, and as its child where node cannot.
         for node in ((), ("--require", str(self.without_execve()))):
-            child = self.launch("whoami", node=node)
+            child = self.launch("whoami", "--credentials", str(self.folder / "none.json"), node=node)
             self.assertEqual((child.wait(TIMEOUT), "no credentials" in child.communicate()[1]), (2, True))
 
     def without_execve(self) -> pathlib.Path:

@@ -32,7 +32,7 @@ class Wheel(unittest.TestCase):
         self.assertEqual(found.strip(), str(self.folder / "venv/bin/chorus"))
 
     def test_exit_codes_are_the_programs(self) -> None:
-        done = run(self.folder / "venv/bin/chorushub", "whoami", env=self.environment, check=False)
+        done = run(self.folder / "venv/bin/chorushub", "whoami", "--credentials", self.folder / "none.json", env=self.environment, check=False)
         self.assertEqual(done.returncode, 2)
 
     def test_pip_into_a_folder_is_found_too(self) -> None:
