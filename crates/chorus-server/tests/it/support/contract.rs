@@ -1,9 +1,11 @@
 //! Checks every answer that a story gets against the OpenAPI document: its status is listed and its body has the schema.
 
 use super::actors::Answer;
+use jsonschema::Validator;
 use reqwest::{Method, Url};
 use serde_json::Value;
-use std::sync::LazyLock;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_slice(&chorus_server::openapi_document("https://hub.example")).unwrap()
@@ -42,14 +44,27 @@ pub fn check_answer(method: &Method, url: &Url, answer: &Answer) {
 }
 
 fn check_body(place: &str, schema: &Value, body: &Value) {
-    let mut schema = schema.clone();
-    schema["components"] = DOCUMENT["components"].clone();
-    let validator = jsonschema::validator_for(&schema).unwrap();
+    let validator = find_validator(place, schema);
     let faults: Vec<String> = validator
         .iter_errors(body)
         .map(|fault| format!("{}: {fault}", fault.instance_path()))
         .collect();
     assert!(faults.is_empty(), "{place}: {faults:#?}\n{body:#}");
+}
+
+/// One for each kind of answer: making one copies the whole document, and some stories get ten thousand answers.
+fn find_validator(place: &str, schema: &Value) -> Arc<Validator> {
+    static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> =
+        LazyLock::new(Mutex::default);
+    let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(validator) = validators.get(place) {
+        return validator.clone();
+    }
+    let mut schema = schema.clone();
+    schema["components"] = DOCUMENT["components"].clone();
+    let validator = Arc::new(jsonschema::validator_for(&schema).unwrap());
+    validators.insert(place.to_owned(), validator.clone());
+    validator
 }
 
 fn resolve(part: &'static Value) -> &'static Value {

@@ -60,6 +60,12 @@ async fn operator_routes(transcript: &mut Transcript) {
             "/activity?limit=3",
             "/activity?since=2&limit=3",
             "/activity?since=x",
+            "/conversations",
+            "/conversations?before=3",
+            "/conversations?before=x",
+            "/agent/messages?before=3",
+            "/agent/messages?text=",
+            "/agent/messages?since=0&peer=ned",
         ] {
             transcript.get(key, path).await;
         }

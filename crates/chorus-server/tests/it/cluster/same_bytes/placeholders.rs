@@ -14,9 +14,10 @@ pub struct Placeholders {
 }
 
 /// The text before a sequence of the log.
-const BEFORE_PLACES: [&str; 11] = [
+const BEFORE_PLACES: [&str; 12] = [
     "\nid: ",
     "\"id\":",
+    "\"last_id\":",
     "\"next\":\"",
     "\\\"id\\\":",
     "\"cursor\":",
