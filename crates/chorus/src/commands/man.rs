@@ -5,7 +5,6 @@ use crate::fail::Fail;
 use chorus_hub::Clock;
 use chorus_wire::time::UnixMicros;
 use clap::CommandFactory;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -21,10 +20,9 @@ pub fn run(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
     command.build();
     let date = page_date();
     let Some(folder) = &args.folder else {
-        let mut page = Vec::new();
-        let rendered = render_page(&command, &date, &mut page);
-        rendered.map_err(|e| Fail::usage_error(format!("the manual page: {e}")))?;
-        crate::output::print_line(String::from_utf8_lossy(&page).trim_end());
+        let page = render_page(&command, &date)
+            .map_err(|e| Fail::usage_error(format!("the manual page: {e}")))?;
+        crate::output::print_line(page.trim_end());
         return Ok(());
     };
     std::fs::create_dir_all(folder)
@@ -49,21 +47,33 @@ fn page_date() -> String {
 }
 
 fn write_pages(command: &clap::Command, date: &str, folder: &Path) -> std::io::Result<()> {
-    let mut page = Vec::new();
-    render_page(command, date, &mut page)?;
-    std::fs::write(folder.join(format!("{}.1", page_name(command))), page)?;
+    let path = folder.join(format!("{}.1", page_name(command)));
+    std::fs::write(path, render_page(command, date)?)?;
     command
         .get_subcommands()
         .filter(|sub_command| !sub_command.is_hide_set())
         .try_for_each(|sub_command| write_pages(sub_command, date, folder))
 }
 
-fn render_page(command: &clap::Command, date: &str, page: &mut impl Write) -> std::io::Result<()> {
+fn render_page(command: &clap::Command, date: &str) -> std::io::Result<String> {
+    let mut page = Vec::new();
     clap_mangen::Man::new(command.clone())
         .title(page_name(command))
         .date(date)
         .source(concat!("chorus ", env!("CARGO_PKG_VERSION")))
-        .render(page)
+        .render(&mut page)?;
+    Ok(drop_idle_breaks(&String::from_utf8_lossy(&page)))
+}
+
+/// A break beside an empty line does nothing, and `mandoc` warns of each.
+fn drop_idle_breaks(page: &str) -> String {
+    let lines: Vec<&str> = page.lines().collect();
+    let is_empty = |number: usize| lines.get(number).is_some_and(|line| line.is_empty());
+    let is_idle = |number: usize| {
+        lines[number] == ".br" && (is_empty(number + 1) || number > 0 && is_empty(number - 1))
+    };
+    let kept = (0..lines.len()).filter(|number| !is_idle(*number));
+    kept.map(|number| format!("{}\n", lines[number])).collect()
 }
 
 fn page_name(command: &clap::Command) -> &str {
