@@ -117,7 +117,8 @@ impl Browser {
         Some(browser)
     }
 
-    async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+    /// Asks the driver, and returns its `value`: an object with `error` when it refused.
+    async fn request_value(&self, method: &str, path: &str, body: &Value) -> Value {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         let request = self.http.request(method.parse().unwrap(), url);
         let request = if method == "POST" {
@@ -131,7 +132,11 @@ impl Browser {
             .unwrap();
         let text = answer.text().await.unwrap();
         let mut answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
-        let value = answer["value"].take();
+        answer["value"].take()
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let value = self.request_value(method, path, body).await;
         assert!(
             value.get("error").is_none(),
             "{path}: {} {}",
@@ -197,37 +202,51 @@ impl Browser {
         .await;
     }
 
-    async fn element(&self, css: &str) -> String {
+    /// Finds the element of `css`, or `None` when the page has taken it away again.
+    async fn find_element(&self, css: &str) -> Option<String> {
         self.eventually(&format!("document.querySelector({})", json!(css)))
             .await;
-        let found = self
-            .tell("/element", &json!({"using": "css selector", "value": css}))
-            .await;
-        found
-            .as_object()
-            .unwrap()
-            .values()
-            .next()
-            .unwrap()
-            .as_str()
-            .unwrap()
-            .to_owned()
+        let path = format!("/session/{}/element", self.session);
+        let wanted = json!({"using": "css selector", "value": css});
+        let found = self.request_value("POST", &path, &wanted).await;
+        if found["error"] == "no such element" {
+            return None;
+        }
+        assert!(found.get("error").is_none(), "{css}: {found}");
+        let element = found.as_object().unwrap().values().next().unwrap();
+        Some(element.as_str().unwrap().to_owned())
+    }
+
+    /// Acts on the element that `css` finds. The page may draw that part anew between the look-up
+    /// and the act; a person would then act on the new element, and so does this.
+    async fn act_on(&self, css: &str, act: &str, body: &Value) {
+        let acting = async {
+            loop {
+                let Some(element) = self.find_element(css).await else {
+                    continue;
+                };
+                let path = format!("/session/{}/element/{element}/{act}", self.session);
+                let value = self.request_value("POST", &path, body).await;
+                if value["error"] == "stale element reference" {
+                    continue;
+                }
+                assert!(value.get("error").is_none(), "{act} {css}: {value}");
+                break;
+            }
+        };
+        assert!(
+            within(PATIENCE, acting).await.is_some(),
+            "{act} {css}: the element was replaced each time"
+        );
     }
 
     /// A real click, where a person could click.
     pub async fn click(&self, css: &str) {
-        let element = self.element(css).await;
-        self.tell(&format!("/element/{element}/click"), &json!({}))
-            .await;
+        self.act_on(css, "click", &json!({})).await;
     }
 
     pub async fn write(&self, css: &str, text: &str) {
-        let element = self.element(css).await;
-        self.tell(
-            &format!("/element/{element}/value"),
-            &json!({ "text": text }),
-        )
-        .await;
+        self.act_on(css, "value", &json!({ "text": text })).await;
     }
 
     /// Keys pressed wherever the focus is.
