@@ -110,6 +110,9 @@ const fn any_characters(min: usize, max: usize) -> FieldCheck {
     }
 }
 
+/// About how many octets the JSON of an envelope has beside its two long texts.
+const OTHER_FIELDS_BYTES: usize = 256;
+
 /// An envelope that satisfies every rule. Only parsing makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -156,7 +159,14 @@ impl Envelope {
 
     /// The JSON on one line, as it is stored, streamed and forwarded.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        // Room for it all from the start: this runs for every message.
+        let text_bytes = self.0.original_text.len();
+        let context_bytes = self.0.cultural_context.as_ref().map_or(0, String::len);
+        let mut json = Vec::with_capacity(text_bytes + context_bytes + OTHER_FIELDS_BYTES);
+        match serde_json::to_writer(&mut json, self) {
+            Ok(()) => String::from_utf8(json).unwrap_or_default(),
+            Err(_) => String::new(),
+        }
     }
 }
 

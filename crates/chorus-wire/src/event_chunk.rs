@@ -20,6 +20,18 @@ pub fn format_event_chunk(name: &str, id: Option<Cursor>, data: &str) -> Bytes {
     build_chunk(event_bytes, |out| sse::write_event(out, name, id, data))
 }
 
+/// Formats one event whose data is written into the chunk, without a copy in between. `data_bytes` is about its length.
+pub fn format_written_chunk(
+    name: &str,
+    id: Option<Cursor>,
+    data_bytes: usize,
+    data: fmt::Arguments<'_>,
+) -> Bytes {
+    build_chunk(name.len() + data_bytes + 64, |out| {
+        sse::write_event(out, name, id, data)
+    })
+}
+
 /// The first event of a stream as a chunk, with the pause before a reconnect and the id from which a stream that breaks at once
 /// can resume. `retry` is part of a real event because some readers turn a lone `retry` into an empty event.
 pub fn format_opening_chunk(name: &str, id: Option<Cursor>, data: &str) -> Bytes {

@@ -16,13 +16,19 @@ pub(crate) fn write_event(
     out: &mut String,
     name: &str,
     id: Option<Cursor>,
-    data: &str,
+    data: impl fmt::Display,
 ) -> fmt::Result {
-    debug_assert!(!data.contains(['\n', '\r']), "event data is one line");
     match id {
-        Some(id) => write!(out, "event: {name}\nid: {id}\ndata: {data}\n\n"),
-        None => write!(out, "event: {name}\ndata: {data}\n\n"),
+        Some(id) => write!(out, "event: {name}\nid: {id}\ndata: ")?,
+        None => write!(out, "event: {name}\ndata: ")?,
     }
+    let data_start = out.len();
+    write!(out, "{data}")?;
+    debug_assert!(
+        !out[data_start..].contains(['\n', '\r']),
+        "event data is one line"
+    );
+    out.write_str("\n\n")
 }
 
 /// One parsed event.

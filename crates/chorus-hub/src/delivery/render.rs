@@ -5,9 +5,12 @@ use crate::seal::SealKey;
 use crate::store::log::compute_trace_id;
 use crate::store::{DeliveryState, EntryKind, LogEntry, LogSeq};
 use bytes::Bytes;
-use chorus_wire::event_chunk::format_event_chunk;
+use chorus_wire::event_chunk::{format_event_chunk, format_written_chunk};
 use chorus_wire::{cursor::Cursor, message::GapEvent, reply::ActivityRow};
 use serde_json::{Value, json};
+
+/// The octets of a message's event beside the envelope and the sender's name: field names, trace id and time.
+const MESSAGE_EVENT_BYTES: usize = 128;
 
 /// The event on a subject's stream.
 pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> Bytes {
@@ -19,10 +22,11 @@ pub(crate) fn render_event(entry: &LogEntry, salt: u32, seal_key: &SealKey) -> B
             let trace = compute_trace_id(entry.seq, at, salt);
             let sender = &entry.actor_name;
             let body = &entry.body;
-            let data = format!(
+            let data_bytes = body.len() + sender.len() + MESSAGE_EVENT_BYTES;
+            let data = format_args!(
                 r#"{{"trace_id":"{trace}","sender_id":"{sender}","envelope":{body},"timestamp":"{at}"}}"#
             );
-            format_event_chunk("message", id, &data)
+            format_written_chunk("message", id, data_bytes, data)
         }
         EntryKind::Receipt | EntryKind::Shown => {
             let open = entry.body.strip_suffix('}').unwrap_or(&entry.body);

@@ -128,9 +128,12 @@ pub(super) async fn accept_send(
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<AcceptedSend> {
     let sender = resolve_sender(principal, hub, &request.envelope).await?;
-    let caller = principal.idempotency_caller()?;
-    if let Some(idempotency_key) = &idempotency_key
-        && let Some(seq) = find_repeated(hub, &caller, idempotency_key).await?
+    let keyed = match idempotency_key {
+        Some(key) => Some((principal.idempotency_caller()?, key)),
+        None => None,
+    };
+    if let Some((caller, key)) = &keyed
+        && let Some(seq) = find_repeated(hub, caller, key).await?
     {
         // The first answer stands, even if the receiver has unregistered since.
         return Ok(AcceptedSend::Repeated(seq));
@@ -163,8 +166,8 @@ pub(super) async fn accept_send(
             DeliveryState::Queued
         }),
     };
-    let is_operator = principal.require_operator().is_ok();
-    if idempotency_key.is_none() && new_contact.is_none() && !is_operator {
+    let is_operator = matches!(principal, Principal::Operator(_));
+    if keyed.is_none() && new_contact.is_none() && !is_operator {
         return Ok(AcceptedSend::New(
             Box::new(hub.store().append_entry(new_entry).await?),
             receiver,
@@ -177,14 +180,7 @@ pub(super) async fn accept_send(
             if let Some((sender, receiver)) = new_contact {
                 contacts::insert_correspondent(&txn.tx, sender, receiver).await?;
             }
-            append_once(
-                txn,
-                &principal,
-                &caller,
-                idempotency_key.as_ref(),
-                &new_entry,
-            )
-            .await
+            append_once(txn, &principal, keyed.as_ref(), &new_entry).await
         })
         .await?;
     match (repeated_seq, entries.pop()) {
@@ -199,12 +195,11 @@ pub(super) async fn accept_send(
 async fn append_once(
     txn: &mut WriteTxn<'_>,
     principal: &Principal,
-    caller: &str,
-    idempotency_key: Option<&IdempotencyKey>,
+    keyed: Option<&(String, IdempotencyKey)>,
     new_entry: &NewLogEntry,
 ) -> Result<Option<LogSeq>> {
     let now = txn.now();
-    if let Some(key) = idempotency_key {
+    if let Some((caller, key)) = keyed {
         match idempotency::check_idempotency_key(&txn.tx, caller, key, now).await? {
             KeyUse::SameRequest(seq) => return Ok(Some(seq)),
             KeyUse::DifferentRequest => return Err(ErrorCode::IdempotencyConflict.into()),
@@ -213,7 +208,7 @@ async fn append_once(
     }
     principal.record_operator_act(txn, "send_as", &new_entry.actor_name);
     let (seq, _) = txn.append_entry(new_entry.clone());
-    if let Some(key) = idempotency_key {
+    if let Some((caller, key)) = keyed {
         idempotency::record_idempotency_key(&txn.tx, caller, key, seq, now).await?;
     }
     Ok(None)

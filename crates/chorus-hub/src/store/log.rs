@@ -1,6 +1,7 @@
 //! The log: one append-only table of entries in commit order, each with a sequence, a time and a trace id.
 
 use super::participant_index::ParticipantClass;
+use super::sqlite;
 use super::{ColumnReader, DbConnection, DbError, FromRow, LogSeq, SqlParam, SqlRow, SubjectId};
 use chorus_wire::{limits, time::UnixMicros};
 use std::borrow::Cow;
@@ -194,30 +195,19 @@ pub(super) async fn insert_entries(
     const SQL: &str =
         "insert into log (seq, subject, kind, actor, at, body, via, shared, shared_at)
                        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let insert_one = async |entry: &LogEntry| {
-        let delivery = SqlParam::optional_text(entry.delivery.map(DeliveryState::as_str));
-        let own_body = entry.own_body();
-        let shared = entry.shared.as_ref();
-        let params = [
-            SqlParam::id(entry.seq),
-            SqlParam::id(entry.subject),
-            SqlParam::Text(entry.kind.as_str()),
-            SqlParam::id(entry.actor),
-            SqlParam::Int(entry.at.0),
-            SqlParam::Text(&own_body),
-            delivery,
-            SqlParam::optional_int(shared.map(|part| part.id.0)),
-            SqlParam::optional_int(shared.map(|part| part.range.start as i64)),
-        ];
-        tx.execute(SQL, &params).await
-    };
     match tx {
-        DbConnection::Sqlite(_) => {
+        DbConnection::Sqlite(connection) => {
+            // Prepared once for all: finding it in the cache again costs an allocation and a comparison of the text.
+            let mut insert = sqlite::PreparedStatement::prepare(connection, SQL)?;
             for entry in entries {
-                insert_one(entry).await?;
+                insert.execute(&entry_params(entry, &entry.own_body()))?;
             }
         }
         DbConnection::Postgres(_) => {
+            let insert_one = async |entry: &LogEntry| {
+                tx.execute(SQL, &entry_params(entry, &entry.own_body()))
+                    .await
+            };
             // The first insert prepares the statement; the others find it in the cache.
             let Some((first, rest)) = entries.split_first() else {
                 return Ok(());
@@ -227,6 +217,21 @@ pub(super) async fn insert_entries(
         }
     }
     Ok(())
+}
+
+fn entry_params<'a>(entry: &'a LogEntry, own_body: &'a str) -> [SqlParam<'a>; 9] {
+    let shared = entry.shared.as_ref();
+    [
+        SqlParam::id(entry.seq),
+        SqlParam::id(entry.subject),
+        SqlParam::Text(entry.kind.as_str()),
+        SqlParam::id(entry.actor),
+        SqlParam::Int(entry.at.0),
+        SqlParam::Text(own_body),
+        SqlParam::optional_text(entry.delivery.map(DeliveryState::as_str)),
+        SqlParam::optional_int(shared.map(|part| part.id.0)),
+        SqlParam::optional_int(shared.map(|part| part.range.start as i64)),
+    ]
 }
 
 /// The columns of an entry of the log `l`, with the expressions for the names of its actor and its subject.

@@ -1,16 +1,20 @@
 //! What each owner uses of its quotas (R-95, D-107).
 
+use super::sql_dialect::{InsertSelect, insert_select};
 use super::{AgentId, DbConnection, DbError, LogSeq, OwnerId, SqlParam};
 use chorus_wire::limits::STORED_ENTRY_BYTES;
 
 /// Adds the octets of the entries after $1 and up to $2, times $4, to their writers.
-const COUNT_ENTRIES: &str = "
-    insert into stored_bytes (writer, octets)
-    select case when actor = 0 then subject else actor end, 
-           cast(sum(octet_length(body) + cast($3 as bigint)) as bigint) * cast($4 as bigint) from log
-    where seq > $1 and seq <= $2 and (actor <> 0 or kind = 'channel')
-    group by case when actor = 0 then subject else actor end
-    on conflict (writer) do update set octets = stored_bytes.octets + excluded.octets";
+/// `materialized`: otherwise SQLite sorts the bodies, not their lengths, to group them.
+const COUNT_ENTRIES: InsertSelect = insert_select!(
+    "stored_bytes (writer, octets)
+    with entries as materialized (
+        select case when actor = 0 then subject else actor end as writer,
+               octet_length(body) + cast($3 as bigint) as octets from log
+        where seq > $1 and seq <= $2 and (actor <> 0 or kind = 'channel'))
+    select writer, cast(sum(octets) as bigint) * cast($4 as bigint) from entries where true group by writer
+    on conflict (writer) do update set octets = stored_bytes.octets + excluded.octets"
+);
 
 /// Counts the entries that the participant index takes.
 pub(super) async fn count_indexed_entries(
@@ -41,7 +45,7 @@ async fn add_entries(
         SqlParam::Int(STORED_ENTRY_BYTES as i64),
         SqlParam::Int(factor),
     ];
-    tx.execute(COUNT_ENTRIES, &params).await.map(drop)
+    tx.execute(COUNT_ENTRIES.sql(tx), &params).await.map(drop)
 }
 
 /// The channels of the agents of the owner $1.

@@ -2,6 +2,7 @@
 //! would write a database page for each sender and receiver of a group, which costs more than the messages themselves.
 
 use super::log::LogHead;
+use super::sql_dialect::{InsertSelect, insert_select};
 use super::{DbConnection, DbError, LogSeq, SqlParam, owner_usage};
 use chorus_wire::time::UnixMicros;
 use std::time::Duration;
@@ -44,21 +45,25 @@ pub(super) async fn index_new_entries(
         return Ok(());
     }
     // In index order, so that the rows of one agent fall on one page.
-    const INDEX_RECEIVED: &str = "insert into parts (who, class, seq)
-                         select subject, case when kind = 'message' then cast($3 as bigint)
-                                         else cast($4 as bigint) end, seq from log
-                         where seq > $1 and seq <= $2 and subject <> 0 order by 1, 2, 3";
-    const INDEX_SENT: &str = "insert into parts (who, class, seq)
-                        select actor, cast($3 as bigint), seq from log
-                        where seq > $1 and seq <= $2 and kind = 'message' and actor <> subject order by 1, 3";
+    const INDEX_RECEIVED: InsertSelect = insert_select!(
+        "parts (who, class, seq)
+         select subject, case when kind = 'message' then cast($3 as bigint)
+                         else cast($4 as bigint) end, seq from log
+         where seq > $1 and seq <= $2 and subject <> 0 order by 1, 2, 3"
+    );
+    const INDEX_SENT: InsertSelect = insert_select!(
+        "parts (who, class, seq)
+         select actor, cast($3 as bigint), seq from log
+         where seq > $1 and seq <= $2 and kind = 'message' and actor <> subject order by 1, 3"
+    );
     let first = SqlParam::id(head.indexed_seq);
     let last = SqlParam::id(head.seq);
     let received = ParticipantClass::Received.as_param();
     let sent = ParticipantClass::Sent.as_param();
     let heard = ParticipantClass::Heard.as_param();
-    tx.execute(INDEX_RECEIVED, &[first, last, received, heard])
+    tx.execute(INDEX_RECEIVED.sql(tx), &[first, last, received, heard])
         .await?;
-    tx.execute(INDEX_SENT, &[first, last, sent]).await?;
+    tx.execute(INDEX_SENT.sql(tx), &[first, last, sent]).await?;
     owner_usage::count_indexed_entries(tx, head.indexed_seq, head.seq).await?;
     tx.execute(
         "update settings set value = $1 where name = 'indexed'",

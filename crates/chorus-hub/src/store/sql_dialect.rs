@@ -44,6 +44,35 @@ pub(super) fn now_sql(tx: &DbConnection<'_>) -> Option<&'static str> {
     }
 }
 
+/// An insert of many rows that only a fault of the hub can make fail, and whose failure rolls the whole group back.
+///
+/// SQLite copies every page that an `insert … select` changes, so that the statement could be undone alone. `or fail` says that
+/// it need not be, which saves those copies.
+pub(super) struct InsertSelect {
+    pub sqlite: &'static str,
+    pub postgres: &'static str,
+}
+
+impl InsertSelect {
+    pub fn sql(&self, tx: &DbConnection<'_>) -> &'static str {
+        match tx {
+            DbConnection::Sqlite(_) => self.sqlite,
+            DbConnection::Postgres(_) => self.postgres,
+        }
+    }
+}
+
+/// Makes an [`InsertSelect`] of everything after `insert into`.
+macro_rules! insert_select {
+    ($rest:expr) => {
+        $crate::store::sql_dialect::InsertSelect {
+            sqlite: concat!("insert or fail into ", $rest),
+            postgres: concat!("insert into ", $rest),
+        }
+    };
+}
+pub(super) use insert_select;
+
 /// Begins the migrations. The lock serialises two hubs that start at the same time.
 pub(super) fn begin_migration_sql(tx: &DbConnection<'_>) -> &'static str {
     match tx {

@@ -3,7 +3,7 @@
 use super::sql_value::{DbError, SqlParam, SqlRow, SqlValue};
 use rusqlite::backup::StepResult;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, Statement};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, Statement};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -133,12 +133,34 @@ pub(super) fn execute(
     sql: &str,
     params: &[SqlParam<'_>],
 ) -> Result<u64, DbError> {
-    let mut statement = connection.prepare_cached(sql).map_err(classify_error)?;
-    bind_params(&mut statement, params)?;
-    statement
-        .raw_execute()
-        .map(|n| n as u64)
-        .map_err(classify_error)
+    PreparedStatement::prepare(connection, sql)?.execute(params)
+}
+
+/// A statement that is executed several times. The cache of the connection and the names of the parameters are looked at once.
+pub(super) struct PreparedStatement<'c> {
+    statement: CachedStatement<'c>,
+    /// For each parameter of the statement, in SQLite's order, its place in the parameters of the caller.
+    param_places: Vec<usize>,
+}
+
+impl<'c> PreparedStatement<'c> {
+    pub fn prepare(connection: &'c Connection, sql: &str) -> Result<Self, DbError> {
+        let statement = connection.prepare_cached(sql).map_err(classify_error)?;
+        let param_places = param_places(&statement)?;
+        Ok(Self {
+            statement,
+            param_places,
+        })
+    }
+
+    /// Returns how many rows changed.
+    pub fn execute(&mut self, params: &[SqlParam<'_>]) -> Result<u64, DbError> {
+        bind_params(&mut self.statement, &self.param_places, params)?;
+        self.statement
+            .raw_execute()
+            .map(|n| n as u64)
+            .map_err(classify_error)
+    }
 }
 
 pub(super) fn query(
@@ -156,7 +178,8 @@ pub(super) fn query_within_bytes(
     max_bytes: usize,
 ) -> Result<(Vec<SqlRow>, bool), DbError> {
     let mut statement = connection.prepare_cached(sql).map_err(classify_error)?;
-    bind_params(&mut statement, params)?;
+    let param_places = param_places(&statement)?;
+    bind_params(&mut statement, &param_places, params)?;
     let columns = statement.column_count();
     let mut rows = statement.raw_query();
     let mut answer = Vec::new();
@@ -186,15 +209,28 @@ pub(super) fn read_columns(
         .collect()
 }
 
-/// To SQLite `$3` is a *name* that gets an index by its first appearance; this binds each index to the parameter in its name.
-fn bind_params(statement: &mut Statement<'_>, params: &[SqlParam<'_>]) -> Result<(), DbError> {
-    for index in 1..=statement.parameter_count() {
-        let named = statement
-            .parameter_name(index)
-            .and_then(|name| name.get(1..)?.parse::<usize>().ok());
-        let param = named.and_then(|n| params.get(n.checked_sub(1)?));
-        let param =
-            param.ok_or_else(|| DbError::Other(format!("parameter {index} has no value")))?;
+/// The places of the statement's parameters among those of the caller. To SQLite `$3` is a *name* that gets an index by its first
+/// appearance; the place is the number in the name.
+fn param_places(statement: &Statement<'_>) -> Result<Vec<usize>, DbError> {
+    (1..=statement.parameter_count())
+        .map(|index| {
+            statement
+                .parameter_name(index)
+                .and_then(|name| name.get(1..)?.parse::<usize>().ok()?.checked_sub(1))
+                .ok_or_else(|| DbError::Other(format!("parameter {index} has no number")))
+        })
+        .collect()
+}
+
+fn bind_params(
+    statement: &mut Statement<'_>,
+    param_places: &[usize],
+    params: &[SqlParam<'_>],
+) -> Result<(), DbError> {
+    for (index, place) in (1..).zip(param_places) {
+        let param = params
+            .get(*place)
+            .ok_or_else(|| DbError::Other(format!("parameter {index} has no value")))?;
         statement
             .raw_bind_parameter(index, param)
             .map_err(classify_error)?;

@@ -79,6 +79,8 @@ impl fmt::Display for CorsOrigin {
 #[derive(Clone, Debug)]
 pub struct OriginPolicy {
     listen_ip: IpAddr,
+    /// The `Host` of a client that uses the listen address as it is printed.
+    listen_host: String,
     public_host: Option<String>,
     own_origins: Vec<WebOrigin>,
     cors_origins: Vec<CorsOrigin>,
@@ -102,6 +104,7 @@ impl OriginPolicy {
         own_origins.extend(WebOrigin::from_url(&format!("https://{listen}")));
         Self {
             listen_ip: listen.ip(),
+            listen_host: listen.to_string(),
             public_host,
             own_origins,
             cors_origins,
@@ -117,6 +120,9 @@ impl OriginPolicy {
         }
         // A browser always sends Host. A request without it is of a simple health check.
         for host in headers.get_all(header::HOST) {
+            if host.as_bytes() == self.listen_host.as_bytes() {
+                continue;
+            }
             if !parse_authority(host).is_some_and(|host| self.is_own_host(host.host())) {
                 return Err(Error::new(ErrorCode::Origin, REFUSED_HOST));
             }

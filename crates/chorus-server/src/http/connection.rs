@@ -5,12 +5,13 @@ use super::draining_body::DrainingBody;
 use super::exchange_position::ExchangePosition;
 use super::raw_refusal;
 use super::stream::{self, BodyFraming, OpenedStream, StreamHandoff};
+use super::uninterrupted_write::UninterruptedWrite;
 use super::watched_socket::WatchedSocket;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::{Router, extract::ConnectInfo};
 use chorus_hub::Clock;
 use chorus_wire::limits;
-use http::{Method, Request, StatusCode};
+use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -171,15 +172,12 @@ async fn handle_request(
         Method::GET | Method::HEAD | Method::OPTIONS
     );
     let request = request.map(DrainingBody::wrap_incoming);
-    // A write runs on its own task: when the client disconnects after the commit, its consequences (cache invalidation,
-    // webhooks) must still happen.
+    // When the client disconnects after the commit of a write, its consequences (cache invalidation, webhooks) must still
+    // happen.
     let mut response = if is_read_only {
         router.call(request).await?
     } else {
-        match tokio::spawn(async move { router.call(request).await }).await {
-            Ok(response) => response?,
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        }
+        UninterruptedWrite::new(async move { router.call(request).await }).await
     };
     let feed = response
         .extensions_mut()

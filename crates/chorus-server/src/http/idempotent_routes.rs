@@ -57,6 +57,18 @@ pub async fn run_once(
     let Some(key) = idempotency::parse_key_header(request.headers())? else {
         return Ok(next.run(request).await);
     };
+    // On the heap: few requests have a key, and the others would carry the room for it.
+    Box::pin(run_keyed(state, request, next, route, key)).await
+}
+
+/// Runs the handler of a request with an `Idempotency-Key`, or gives the answer of the request that this one repeats.
+async fn run_keyed(
+    state: &AppState,
+    request: Request,
+    next: Next,
+    route: &str,
+    key: String,
+) -> Result<Response, Error> {
     if !takes_idempotency_key(route) {
         let message = "Idempotency-Key has no meaning for tool calls; a tool that may be repeated takes an argument for it";
         return Err(Error::invalid_field("Idempotency-Key", message));

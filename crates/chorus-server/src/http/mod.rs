@@ -35,4 +35,5 @@ pub mod stream;
 pub mod tls;
 pub mod trusted_network;
 mod trusted_proxies;
+mod uninterrupted_write;
 mod watched_socket;
