@@ -3,6 +3,7 @@
 pub mod agent_card;
 pub mod agent_key;
 pub mod channel;
+pub mod console;
 pub mod contact;
 pub mod contract;
 pub mod credits;

@@ -192,6 +192,10 @@ pub const SESSION_TOKEN_TTL: Duration = Duration::from_secs(300);
 /// Life of the resume token that a stream opened with a session token gets: a browser tab that is left open for a day
 /// still reconnects. Afterwards the client asks for a session token again.
 pub const RESUME_TOKEN_TTL: Duration = Duration::from_secs(24 * 3600);
+/// Life of a console link: long enough to switch to the browser. Afterwards, and after its use, it is refused.
+pub const CONSOLE_LINK_TTL: Duration = Duration::from_secs(300);
+/// Life of a console session: a working day. Afterwards the page asks to sign in again.
+pub const CONSOLE_SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
 
 /// Max rows of one history page. A larger `limit` counts as this one.
 pub const HISTORY_PAGE: usize = 1_000;

@@ -172,6 +172,31 @@ pub struct SessionToken {
     pub expires_in_seconds: u64,
 }
 
+/// `data` of `POST /console/links`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ConsoleLink {
+    /// For the fragment of the console's address: `/console#/link/{link_token}`.
+    #[schema(value_type = String, example = "cl_…")]
+    pub link_token: Secret,
+    pub expires_in_seconds: u64,
+}
+
+/// `data` of `POST /console/session`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ConsoleSession {
+    /// A credential for the `Authorization` header.
+    #[schema(value_type = String, example = "cc_…")]
+    pub session_token: Secret,
+    pub expires_in_seconds: u64,
+}
+
+/// `data` of `DELETE /console/session`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ConsoleSessionEnded {
+    /// Whether the request came with a console session.
+    pub ended: bool,
+}
+
 /// `data` of `POST /agent/endpoint-secret`. The secret is shown only here.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EndpointSecret {

@@ -2,11 +2,12 @@
 
 use super::agent_caller::{CallerKey, DAY_MICROS};
 use super::operator_caller::OperatorKey;
-use super::{AgentCaller, Identity, OperatorCaller, Principal};
+use super::{AgentCaller, Identity, OperatorCaller, Principal, console_session};
 use crate::Result;
 use crate::store::{
     Agent, CacheInvalidation, DbConnection, DbError, EndedKey, IdempotencyKey, Store, agent_keys,
-    key_rotations, principals, session_tokens,
+    key_rotations, principals,
+    session_tokens::{self, RedeemedToken},
 };
 use chorus_wire::time::UnixMicros;
 use chorus_wire::{Error, ErrorCode};
@@ -93,6 +94,17 @@ impl KeyCache {
             let is_equal = bool::from(known.hash.ct_eq(key_hash));
             if is_equal { Some(known) } else { found }
         })
+    }
+
+    /// The operator key of the configuration that a console session was made with.
+    pub fn find_operator_by_fingerprint(&self, fingerprint: u64) -> Option<&OperatorKey> {
+        let mut keys = self.operator_keys.iter();
+        keys.find(|key| key.fingerprint() == fingerprint)
+    }
+
+    /// The first operator key of the configuration.
+    pub fn first_operator_key(&self) -> Option<&OperatorKey> {
+        self.operator_keys.first()
     }
 
     /// The agent whose key this is, if the key is valid now. Finding the key that a rotation made counts as its first use.
@@ -218,7 +230,8 @@ async fn find_caller(
 
 /// Whether authenticating this key needs the store: only then does a guessed key cost a query.
 pub fn needs_lookup(identity: &Identity, key: &str) -> bool {
-    is_agent_key(key) && !identity.key_cache().is_cached(&hash_secret(key))
+    console_session::is_console_session(key)
+        || is_agent_key(key) && !identity.key_cache().is_cached(&hash_secret(key))
 }
 
 /// The form of an agent's key; any other text needs no query.
@@ -237,11 +250,13 @@ pub async fn authenticate(
     };
     let key_hash = hash_secret(key);
     if let Some(operator_key) = identity.key_cache().find_operator_key(&key_hash) {
-        return Ok(Principal::Operator(OperatorCaller {
-            fingerprint: operator_key.fingerprint(),
-            label: operator_key.label.clone(),
+        return Ok(Principal::Operator(OperatorCaller::new(
+            operator_key,
             address,
-        }));
+        )));
+    }
+    if console_session::is_console_session(key) {
+        return console_session::authenticate_console_session(identity, key, address).await;
     }
     if !is_agent_key(key) {
         return Err(ErrorCode::Unauthorized.into());
@@ -322,25 +337,33 @@ pub(super) async fn authenticate_session(identity: &Identity, token: &str) -> Re
             else {
                 return Ok(None);
             };
-            let agent = principals::find_agent(&txn.tx, token.principal).await?;
-            // the token has the scopes of its key, and ends with it.
-            let key = match (&token.made_with, &agent) {
-                (Some(id), _) => agent_keys::find_key(&txn.tx, id)
-                    .await?
-                    .map(|row| CallerKey::from(&row)),
-                (None, Some(agent)) => agent.key_hash.map(CallerKey::of_registration),
-                (None, None) => None,
-            };
-            let agent = agent.map(Arc::new);
-            let caller = agent
-                .zip(key)
-                .map(|(agent, key)| AgentCaller { agent, key });
-            Ok(caller.filter(|caller| !caller.key.is_expired(now)))
+            Ok(find_token_caller(&txn.tx, &token, now).await?)
         })
         .await?;
     let caller = caller.ok_or_else(token_refused)?;
     identity.record_agent_seen_everywhere(caller.id).await;
     Ok(Principal::Agent(caller))
+}
+
+/// The agent that a token stands for, with the key that made it: the token has the scopes of that key, and ends with it.
+pub(super) async fn find_token_caller(
+    tx: &DbConnection<'_>,
+    token: &RedeemedToken,
+    now: UnixMicros,
+) -> std::result::Result<Option<AgentCaller>, DbError> {
+    let agent = principals::find_agent(tx, token.principal).await?;
+    let key = match (&token.made_with, &agent) {
+        (Some(id), _) => agent_keys::find_key(tx, id)
+            .await?
+            .map(|row| CallerKey::from(&row)),
+        (None, Some(agent)) => agent.key_hash.map(CallerKey::of_registration),
+        (None, None) => None,
+    };
+    let agent = agent.map(Arc::new);
+    let caller = agent
+        .zip(key)
+        .map(|(agent, key)| AgentCaller { agent, key });
+    Ok(caller.filter(|caller| !caller.key.is_expired(now)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Identity: principals, their keys and names, sessions, invites, rate budgets, quotas and presence.
 
 mod agent_caller;
+mod console_session;
 mod contact;
 pub mod invites;
 mod key_cache;
@@ -14,6 +15,9 @@ mod session_token;
 
 pub use agent_caller::AgentCaller;
 pub(crate) use agent_caller::{CallerKey, DAY_MICROS, require_live_key};
+pub use console_session::{
+    create_console_link, create_operator_link, end_console_session, open_console_session,
+};
 pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};
 pub use key_cache::{authenticate, authenticate_replaced_key, needs_lookup};

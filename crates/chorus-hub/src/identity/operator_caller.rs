@@ -64,6 +64,14 @@ pub struct OperatorCaller {
 }
 
 impl OperatorCaller {
+    pub(super) fn new(key: &OperatorKey, address: Option<IpAddr>) -> Self {
+        Self {
+            fingerprint: key.fingerprint(),
+            label: key.label.clone(),
+            address,
+        }
+    }
+
     /// Appends an activity entry about an act of the operator, in the transaction of the act.
     pub(crate) fn record_act(&self, txn: &mut WriteTxn<'_>, act: &str, target: &str) {
         let data = json!({

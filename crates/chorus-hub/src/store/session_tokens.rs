@@ -68,6 +68,10 @@ pub(crate) async fn retie_session_tokens(
     .map(drop)
 }
 
+/// What a console session of an operator has in place of an agent: operators are in the configuration, not in the store. Ids
+/// of agents begin with 1.
+pub(crate) const NO_AGENT: AgentId = AgentId(0);
+
 /// The agent of a session token and the further key that made it.
 #[derive(Clone, Debug)]
 pub(crate) struct RedeemedToken {
@@ -83,7 +87,26 @@ pub(crate) async fn redeem_session_token(
 ) -> Result<Option<RedeemedToken>, DbError> {
     const SQL: &str =
         "delete from sessions where token_hash = $1 returning principal, expires_at, made_with";
-    let Some(row) = tx.query_first(SQL, &[SqlParam::Bytes(hash)]).await? else {
+    read_token(tx, SQL, hash, now).await
+}
+
+/// What the token stands for, if it has not expired. The token stays.
+pub(crate) async fn find_session_token(
+    tx: &DbConnection<'_>,
+    hash: &[u8; 32],
+    now: UnixMicros,
+) -> Result<Option<RedeemedToken>, DbError> {
+    const SQL: &str = "select principal, expires_at, made_with from sessions where token_hash = $1";
+    read_token(tx, SQL, hash, now).await
+}
+
+async fn read_token(
+    tx: &DbConnection<'_>,
+    sql: &'static str,
+    hash: &[u8; 32],
+    now: UnixMicros,
+) -> Result<Option<RedeemedToken>, DbError> {
+    let Some(row) = tx.query_first(sql, &[SqlParam::Bytes(hash)]).await? else {
         return Ok(None);
     };
     let mut columns = row.columns();

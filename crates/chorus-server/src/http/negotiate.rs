@@ -54,6 +54,22 @@ pub fn is_media_named(headers: &HeaderMap, media: &str) -> bool {
     })
 }
 
+/// Whether the client takes gzip: the header names it, with a quality above 0 (RFC 9110 §12.5.3).
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let Some(accepted) = headers.get(header::ACCEPT_ENCODING) else {
+        return false;
+    };
+    let codings = accepted.to_str().unwrap_or_default().split(',');
+    let mut gzip = codings.filter_map(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").unwrap_or_default();
+        name.trim()
+            .eq_ignore_ascii_case("gzip")
+            .then(|| weight.parse::<f32>().is_ok_and(|q| q > 0.0))
+    });
+    gzip.next().unwrap_or(false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +114,20 @@ mod tests {
             &headers("text/event-stream;q=0"),
             "text/event-stream"
         ));
+    }
+
+    #[test]
+    fn gzip_is_sent_only_to_clients_that_name_it() {
+        let accepts = |value: &'static str| {
+            let value = HeaderValue::from_static(value);
+            accepts_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, value)]))
+        };
+        for yes in ["gzip", "gzip, deflate, br", "br;q=1.0, GZIP;q=0.8"] {
+            assert!(accepts(yes), "{yes}");
+        }
+        for no in ["", "br", "gzip;q=0", "identity", "gzip;q=x"] {
+            assert!(!accepts(no), "{no}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

@@ -3,13 +3,16 @@
 use serde_json::{Map, Value};
 
 /// How the secrets of a hub, and common ones of other services, begin.
-const SECRET_PREFIXES: [&str; 11] = [
+const SECRET_PREFIXES: [&str; 14] = [
     "ca_",
     "sk_",
     "sk-",
     "tok_",
     "mcp_",
     "cs_",
+    "cl_",
+    "cc_",
+    "co_",
     "whsec_",
     "ghp_",
     "github_pat_",

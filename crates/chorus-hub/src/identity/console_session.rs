@@ -1,0 +1,201 @@
+//! Console sessions: a single-use link signs a browser in, for half a day and with the rights of the key that made the link.
+//!
+//! They are session tokens with prefixes of their own. The stored hash covers the prefix, so the token of a stream, which is
+//! part of a URL, can never be exchanged for a session.
+
+use super::key_cache::{self, find_token_caller};
+use super::{AgentCaller, Identity, OperatorCaller, OperatorKey, Principal, require_live_key};
+use crate::store::session_tokens::{self, NO_AGENT, RedeemedToken};
+use crate::store::{AgentId, WriteTxn};
+use crate::{Result, random};
+use chorus_wire::reply::{ConsoleLink, ConsoleSession, ConsoleSessionEnded};
+use chorus_wire::{Error, ErrorCode, limits, secret::Secret};
+use std::net::IpAddr;
+use std::time::Duration;
+
+const LINK_PREFIX: &str = "cl_";
+/// Two prefixes, so that the page knows without a request which views to show.
+const AGENT_SESSION_PREFIX: &str = "cc_";
+const OPERATOR_SESSION_PREFIX: &str = "co_";
+
+/// The form of a session's credential; any other text needs no query.
+pub(super) fn is_console_session(key: &str) -> bool {
+    let has_prefix =
+        key.starts_with(AGENT_SESSION_PREFIX) || key.starts_with(OPERATOR_SESSION_PREFIX);
+    has_prefix && key.len() == 35
+}
+
+/// The key that makes a link.
+enum LinkMaker {
+    Agent(AgentCaller),
+    Operator { fingerprint: u64 },
+}
+
+/// `POST /console/links`
+pub async fn create_console_link(
+    principal: &Principal,
+    identity: &Identity,
+) -> Result<ConsoleLink> {
+    let maker = match principal {
+        Principal::Anonymous => return Err(ErrorCode::Unauthorized.into()),
+        Principal::Agent(caller) => LinkMaker::Agent(caller.clone()),
+        Principal::Operator(operator) => LinkMaker::Operator {
+            fingerprint: operator.fingerprint,
+        },
+    };
+    insert_link(identity, maker).await
+}
+
+/// A link for the first operator key of the configuration, to be shown on the terminal of the hub; `None` without operators.
+pub async fn create_operator_link(identity: &Identity) -> Result<Option<ConsoleLink>> {
+    let Some(key) = identity.key_cache().first_operator_key() else {
+        return Ok(None);
+    };
+    let maker = LinkMaker::Operator {
+        fingerprint: key.fingerprint(),
+    };
+    insert_link(identity, maker).await.map(Some)
+}
+
+async fn insert_link(identity: &Identity, maker: LinkMaker) -> Result<ConsoleLink> {
+    let life = limits::CONSOLE_LINK_TTL;
+    let link = ConsoleLink {
+        link_token: random::new_secret(LINK_PREFIX),
+        expires_in_seconds: life.as_secs(),
+    };
+    identity
+        .store
+        .write_repeatable(async move |txn| {
+            let (agent, made_with) = match &maker {
+                LinkMaker::Agent(caller) => {
+                    // a key that was rotated since the request authenticated opens nothing.
+                    require_live_key(txn, caller).await?;
+                    (caller.id, caller.key.id.as_deref().map(str::to_owned))
+                }
+                LinkMaker::Operator { fingerprint } => {
+                    (NO_AGENT, Some(format!("{fingerprint:016x}")))
+                }
+            };
+            insert_token(txn, &link.link_token, agent, made_with.as_deref(), life).await?;
+            Ok(link.clone())
+        })
+        .await
+}
+
+/// `POST /console/session`: spends the link.
+pub async fn open_console_session(
+    identity: &Identity,
+    link_token: &Secret,
+) -> Result<ConsoleSession> {
+    let link_refused = || {
+        let message = "the link was used before, or is older than five minutes; run `chorus console` for a new one";
+        Error::new(ErrorCode::Unauthorized, message)
+    };
+    if !link_token.expose().starts_with(LINK_PREFIX) {
+        return Err(link_refused());
+    }
+    let link_hash = key_cache::hash_secret(link_token.expose());
+    let life = limits::CONSOLE_SESSION_TTL;
+    let agent_token = random::new_secret(AGENT_SESSION_PREFIX);
+    let operator_token = random::new_secret(OPERATOR_SESSION_PREFIX);
+    let session_token = identity
+        .store
+        .write(async move |txn| {
+            let now = txn.now();
+            let link = session_tokens::redeem_session_token(&txn.tx, &link_hash, now).await?;
+            let Some(link) = link else { return Ok(None) };
+            let token = match link.principal {
+                NO_AGENT => &operator_token,
+                _ => &agent_token,
+            };
+            // A link whose key has ended in the meantime is refused at the first use of the session.
+            insert_token(txn, token, link.principal, link.made_with.as_deref(), life).await?;
+            Ok(Some(token.clone()))
+        })
+        .await?
+        .ok_or_else(link_refused)?;
+    Ok(ConsoleSession {
+        session_token,
+        expires_in_seconds: life.as_secs(),
+    })
+}
+
+/// `DELETE /console/session`: the page signs out. Keys are not ended by it.
+pub async fn end_console_session(
+    identity: &Identity,
+    credential: Option<&str>,
+) -> Result<ConsoleSessionEnded> {
+    let Some(token) = credential.filter(|text| is_console_session(text)) else {
+        return Ok(ConsoleSessionEnded { ended: false });
+    };
+    let token_hash = key_cache::hash_secret(token);
+    let redeemed = identity
+        .store
+        .write(async move |txn| {
+            let now = txn.now();
+            Ok(session_tokens::redeem_session_token(&txn.tx, &token_hash, now).await?)
+        })
+        .await?;
+    Ok(ConsoleSessionEnded {
+        ended: redeemed.is_some(),
+    })
+}
+
+/// The principal of a session. It is looked up at every request: a page makes few, and a session that was ended on another hub
+/// is refused at once.
+pub(super) async fn authenticate_console_session(
+    identity: &Identity,
+    token: &str,
+    address: Option<IpAddr>,
+) -> Result<Principal> {
+    let token_hash = key_cache::hash_secret(token);
+    let now = identity.clock.now();
+    let (session, caller) = identity
+        .store
+        .read(async move |tx| {
+            let session = session_tokens::find_session_token(tx, &token_hash, now).await?;
+            let caller = match &session {
+                Some(session) if session.principal != NO_AGENT => {
+                    find_token_caller(tx, session, now).await?
+                }
+                Some(_) | None => None,
+            };
+            Ok((session, caller))
+        })
+        .await?;
+    if let Some(caller) = caller {
+        identity.record_agent_seen_everywhere(caller.id).await;
+        return Ok(Principal::Agent(caller));
+    }
+    session
+        .and_then(|session| find_operator_key(identity, &session))
+        .map(|key| Principal::Operator(OperatorCaller::new(key, address)))
+        .ok_or_else(|| ErrorCode::Unauthorized.into())
+}
+
+/// The operator key that made a session, if the hub is still configured with it.
+fn find_operator_key<'a>(
+    identity: &'a Identity,
+    session: &RedeemedToken,
+) -> Option<&'a OperatorKey> {
+    if session.principal != NO_AGENT {
+        return None;
+    }
+    let fingerprint = u64::from_str_radix(session.made_with.as_deref()?, 16).ok()?;
+    identity
+        .key_cache()
+        .find_operator_by_fingerprint(fingerprint)
+}
+
+async fn insert_token(
+    txn: &WriteTxn<'_>,
+    token: &Secret,
+    agent: AgentId,
+    made_with: Option<&str>,
+    life: Duration,
+) -> Result<()> {
+    let token_hash = key_cache::hash_secret(token.expose());
+    let expires = txn.now().saturating_add(life);
+    session_tokens::insert_session_token(&txn.tx, &token_hash, agent, made_with, expires).await?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! `/console/links` and `/console/session`: signs a browser in with a single-use link.
+
+use crate::http::auth::{self, RequireKey};
+use crate::http::reply::{self, ApiResult};
+use crate::http::{app_state::AppState, body::JsonBytes};
+use axum::extract::State;
+use chorus_hub::identity;
+use chorus_wire::console::ConsoleSignIn;
+use chorus_wire::reply::{ConsoleLink, ConsoleSession, ConsoleSessionEnded, SuccessReply};
+use chorus_wire::secret::Secret;
+use http::{HeaderMap, StatusCode};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default()
+        .routes(routes!(create_link))
+        .routes(routes!(open_session, end_session))
+}
+
+/// Create a console link
+///
+/// A token that signs a browser in once, within 300 seconds: `/console#/link/{link_token}`. It is in the fragment, which
+/// browsers do not send, so it reaches no log.
+#[utoipa::path(post, path = "/console/links", tag = "identity", security(("agent_key" = ["any"]), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<ConsoleLink>, description = "The token of the link.")))]
+async fn create_link(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+) -> ApiResult {
+    reply::wrapped_json(
+        &state,
+        StatusCode::OK,
+        identity::create_console_link(&principal, state.hub.identity()).await?,
+    )
+}
+
+/// Open a console session
+///
+/// Spends a link. The session has the rights of the key that made the link, for twelve hours, and ends with that key.
+#[utoipa::path(post, path = "/console/session", tag = "identity", request_body = ConsoleSignIn,
+    responses((status = 200, body = SuccessReply<ConsoleSession>, description = "The credential of the session."),
+        (status = 401, description = "The link was used before, or has expired.")))]
+async fn open_session(State(state): State<AppState>, JsonBytes(body): JsonBytes) -> ApiResult {
+    let link_token = Secret::new(ConsoleSignIn::parse(&body)?.link_token);
+    reply::wrapped_json(
+        &state,
+        StatusCode::OK,
+        identity::open_console_session(state.hub.identity(), &link_token).await?,
+    )
+}
+
+/// End a console session
+///
+/// The session that the request came with. Keys are not ended by it.
+#[utoipa::path(delete, path = "/console/session", tag = "identity", security(("agent_key" = ["any"]), ("operator_key" = [])),
+    responses((status = 200, body = SuccessReply<ConsoleSessionEnded>, description = "The session has ended.")))]
+async fn end_session(
+    State(state): State<AppState>,
+    RequireKey(_): RequireKey,
+    headers: HeaderMap,
+) -> ApiResult {
+    let credential = auth::parse_bearer(&headers)?;
+    reply::wrapped_json(
+        &state,
+        StatusCode::OK,
+        identity::end_console_session(state.hub.identity(), credential).await?,
+    )
+}
