@@ -5,6 +5,7 @@ import { h, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatKind, formatTime, t } from './words.js';
 import { hubState, loadEarlierLog, principal, subscribe } from './hub.js';
 import { createVirtualList } from './list.js';
+import { renderNeighbours } from './operator.js';
 
 const READ_AHEAD_ENTRIES = 10_000;
 
@@ -49,15 +50,19 @@ export function openView(root) {
   const countNode = h('span.quiet.small', { 'aria-live': 'off' });
   const pauseButton = h('button', { type: 'button', 'aria-pressed': 'false' }, t('log.pause'));
   const detail = h('pre.entry', { hidden: true, tabindex: '0' });
+  const neighbours = h('div.entry', { hidden: true });
+  const openEntry = (entry) => {
+    detail.hidden = false;
+    detail.textContent = JSON.stringify(entry, null, 2);
+    neighbours.hidden = principal.role !== 'operator';
+    replaceContent(neighbours, renderNeighbours(entry, openEntry));
+  };
   const list = createVirtualList({
     height: 32,
     fillRow,
     label: t('view.activity'),
     emptyText: t('log.empty'),
-    onOpen: (entry) => {
-      detail.hidden = false;
-      detail.textContent = JSON.stringify(entry, null, 2);
-    },
+    onOpen: (entry) => openEntry(entry),
     onEnd: () => {
       loadEarlierLog().catch(() => {});
     },
@@ -71,6 +76,7 @@ export function openView(root) {
       h('div.bar', {}, searchField, kindSelect, pauseButton, h('span.spring'), countNode),
       list.node,
       detail,
+      neighbours,
     ),
   );
 

@@ -24,6 +24,8 @@ import { encodeUriPart, getApi } from './api.js';
 import { hubState, principal, subscribe } from './hub.js';
 import { createLineChart } from './chart.js';
 import { createVirtualList } from './list.js';
+import { renderNextStep } from './next_step.js';
+import { createAgentAdmin } from './operator.js';
 
 const SHOWN_FIELDS = ['card_version', 'user_culture', 'supported_languages'];
 
@@ -111,7 +113,7 @@ export function openView(root, id) {
   render();
   const cleanups = [subscribe(['agents'], throttleToRepaint(render))];
   if (id) cleanups.push(openAgent(detail, id));
-  else replaceContent(detail, h('p.empty', {}, t('agents.choose')));
+  else replaceContent(detail, h('p.empty', {}, t('agents.choose')), renderNextStep('agents', `chorus register NAME --hub ${location.origin}`));
   return () => cleanups.forEach((cleanup) => cleanup());
 }
 
@@ -121,6 +123,8 @@ function openAgent(root, id) {
   let record;
   let reputation;
   let errorText;
+  // Made once, so that what is typed into it outlives a refresh.
+  let adminNode;
   const render = () => {
     if (errorText) return replaceContent(root, renderBackLink(), h('p.empty', {}, errorText));
     if (!record) return replaceContent(root, renderBackLink(), h('p.quiet', {}, t('wait')));
@@ -169,6 +173,7 @@ function openAgent(root, id) {
       renderReputation(reputation),
       renderConversations(record),
       renderInviteLink(record),
+      (adminNode ??= createAgentAdmin(record, listed?.owner)),
     );
   };
   Promise.all([
@@ -203,7 +208,7 @@ function renderSkills(agent) {
       'ul.lines',
       {},
       agent.skills.map((skill) =>
-        h('li', {}, h('bdi', {}, skill.skill_name), h('span.spring'), h('b', {}, formatCredits(skill.cost_per_call))),
+        h('li', {}, h('a', { href: `#/market/skill/${encodeUriPart(skill.skill_name)}` }, h('bdi', {}, skill.skill_name)), h('span.spring'), h('b', {}, formatCredits(skill.cost_per_call))),
       ),
     ),
   );
@@ -307,7 +312,8 @@ function renderConversations(record) {
             ),
           ),
         )
-      : h('p', {}, h('a.button', { href: `#/conversations/${encodeUriPart(record.agent_id)}` }, t('agents.write'))),
+      : undefined,
+    h('p', {}, h('a.button', { href: `#/conversations/${encodeUriPart(record.agent_id)}` }, t('agents.write'))),
   );
 }
 

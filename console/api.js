@@ -95,13 +95,24 @@ export async function fetchPrincipal() {
     await getApi('/activity?limit=1');
     return { role: 'operator' };
   };
-  const [readLikely, readOther] = /^ca_/.test(storedKey.get()) ? [readAgent, readOperator] : [readOperator, readAgent];
+  const [readLikely, readOther] = /^c[ac]_/.test(storedKey.get()) ? [readAgent, readOperator] : [readOperator, readAgent];
   try {
     return await readLikely();
   } catch (error) {
     if (error.status !== 403) throw error;
     return readOther();
   }
+}
+
+/** Exchanges the single-use token of a console link for a session, which then takes the place of a key. */
+export async function openConsoleSession(linkToken) {
+  const session = await callApi('/console/session', { method: 'POST', body: { link_token: linkToken }, withoutKey: true });
+  storedKey.set(session.session_token);
+}
+
+/** Ends the session of a link on the hub. A key stays valid: it is not only this page's. */
+export async function endConsoleSession() {
+  if (/^c[co]_/.test(storedKey.get())) await callApi('/console/session', { method: 'DELETE' }).catch(() => {});
 }
 
 /** A UUIDv4. `crypto.randomUUID` exists only in secure contexts, and a hub may be served without TLS. */

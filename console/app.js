@@ -2,7 +2,7 @@
 
 import { h, replaceContent } from './dom.js';
 import { t } from './words.js';
-import { fetchPrincipal, storedKey } from './api.js';
+import { fetchPrincipal, openConsoleSession, storedKey } from './api.js';
 import { startUpdates } from './hub.js';
 import { loadModule } from './load.js';
 import { applyStoredTheme, createShell, installShortcuts } from './shell.js';
@@ -18,6 +18,7 @@ const viewLoaders = {
   market: () => import('./market.js'),
   activity: () => import('./activity.js'),
   access: () => import('./access.js'),
+  operator: () => import('./operator.js'),
 };
 
 /** Splits the URL hash into view and arguments: `#/agents/alice%40chorus` is the view `agents` with one argument. */
@@ -59,12 +60,30 @@ function openConsole(identity) {
   };
   rebuildShell();
   installShortcuts();
-  window.addEventListener('hashchange', showView);
+  window.addEventListener('hashchange', () => (findLinkToken() ? location.reload() : showView()));
   window.addEventListener('relabel', rebuildShell);
+}
+
+/** The token of a console link, `#/link/cl_…`. */
+const findLinkToken = () => /^#\/link\/(cl_\w+)$/.exec(location.hash)?.[1];
+
+/** Signs in with the link in the address bar; returns what to say when that fails. */
+async function signInByLink(linkToken) {
+  // At once, so that the token is neither in the history nor sent a second time by a reload.
+  history.replaceState(null, '', `${location.pathname}#/overview`);
+  try {
+    await openConsoleSession(linkToken);
+    return '';
+  } catch (error) {
+    return error.status === 401 ? t('signin.link') : error.message;
+  }
 }
 
 async function startConsole() {
   applyStoredTheme();
+  const linkToken = findLinkToken();
+  const linkFault = linkToken ? await signInByLink(linkToken) : '';
+  if (linkFault) return showSignIn(root, openConsole, linkFault);
   if (location.pathname === '/docs') return (await loadModule(() => import('./docs.js'))).openView(root);
   if (!storedKey.get()) return showSignIn(root, openConsole);
   try {

@@ -6,6 +6,8 @@ import { callApi, encodeUriPart, getApi, postApi, requestSessionToken, storedKey
 import { hubState, notifySubscribers, principal, repeatEvery, subscribe } from './hub.js';
 import { createComposer } from './composer.js';
 import { followStream } from './stream.js';
+import { createChannelTools } from './members.js';
+import { renderNextStep } from './next_step.js';
 
 const MAX_EVENTS = 400;
 
@@ -55,7 +57,7 @@ export function openView(root, id) {
           channel.membership === 'invited' && createInvitationForm(channel, loadChannels),
         ),
       ),
-      !channels.length && h('li', {}, h('p.empty', {}, t('channel.none'))),
+      !channels.length && h('li', {}, renderNextStep('channels', 'chorus channel create room')),
     );
   };
   const cleanups = [repeatEvery(8_000, loadChannels)];
@@ -137,6 +139,7 @@ function openChannel(root, id) {
       contextNode,
     ),
     rosterNode,
+    createChannelTools(id),
     logNode,
     form,
   );

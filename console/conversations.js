@@ -16,6 +16,8 @@ import {
 } from './hub.js';
 import { renderCultureChip } from './agents.js';
 import { createComposer } from './composer.js';
+import { createNewMessageButton } from './new_message.js';
+import { renderNextStep } from './next_step.js';
 
 const PAGE_SIZE = 150;
 
@@ -48,7 +50,7 @@ function openConversations(root, peer, conversationId = '') {
     h(
       'div.split',
       { class: peer ? 'has-detail' : '' },
-      h('section.master', {}, h('h1', {}, t('view.conversations')), h('div.bar', {}, searchField), list),
+      h('section.master', {}, h('h1', {}, t('view.conversations')), h('div.bar', {}, searchField, createNewMessageButton()), list),
       detail,
     ),
   );
@@ -100,7 +102,7 @@ function openConversations(root, peer, conversationId = '') {
           ),
         );
       }),
-      !matches.length && h('li', {}, h('p.empty', {}, hubState.isHistoryLoaded ? t('thread.empty') : t('wait'))),
+      !matches.length && h('li', {}, hubState.isHistoryLoaded && !query ? renderNextStep('conversations', 'chorus send bob "hello"') : h('p.empty', {}, hubState.isHistoryLoaded ? t('thread.empty') : t('wait'))),
       hubState.isHistoryLoaded &&
         !hubState.isHistoryComplete &&
         h(

@@ -2,9 +2,12 @@
 
 import { h, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatCredits, formatDate, formatDuration, formatTime, formatTimestamp, t } from './words.js';
-import { encodeUriPart, getApi } from './api.js';
+import { encodeUriPart, getApi, postApi } from './api.js';
 import { hubState, principal, repeatEvery, subscribe } from './hub.js';
 import { renderShareBar } from './chart.js';
+import { openOffer, openSkill } from './skill.js';
+import { createJobActions } from './job_actions.js';
+import { renderNextStep } from './next_step.js';
 
 const OPEN_STATES = ['open', 'held', 'dispatched', 'input-required', 'delivered'];
 const JOB_STATES = [...OPEN_STATES, 'done', 'failed', 'cancelled', 'expired'];
@@ -19,9 +22,13 @@ const STATE_TONES = {
   cancelled: 'off',
   expired: 'bad',
 };
-const MAX_POSTINGS = 200;
+/** The largest page of postings; earned and paid are summed over it. */
+const MAX_POSTINGS = 1_000;
+const SHOWN_POSTINGS = 200;
 
-export function openView(root, id) {
+export function openView(root, id, name) {
+  if (id === 'skill' && name) return openSkill(root, name);
+  if (id === 'offer') return openOffer(root);
   if (id) return openJob(root, id);
   const totalsNode = h('div');
   const skillsNode = h('div');
@@ -35,7 +42,18 @@ export function openView(root, id) {
       'div.grid.two',
       {},
       h('section.card', {}, h('h2', {}, t('jobs')), jobsNode),
-      h('section.card', {}, h('h2', {}, t('skills')), skillsNode),
+      h(
+        'section.card',
+        {},
+        h(
+          'header.row-line',
+          {},
+          h('h2', {}, t('skills')),
+          h('span.spring'),
+          principal.role === 'agent' && h('a.button', { href: '#/market/offer' }, t('offer.title')),
+        ),
+        skillsNode,
+      ),
     ),
     h('section.card', {}, h('h2', {}, t('board')), boardNode),
     h('section.card', {}, h('h2', {}, t('ledger')), ledgerNode),
@@ -57,6 +75,8 @@ export function openView(root, id) {
         {},
         account && renderTile(t('balance'), formatCredits(account.balance), account.owner_id),
         account && renderTile(t('held'), formatCredits(account.held), t('held.more')),
+        account && renderTile(t('earned'), formatCredits(sumPostings(audit.postings, owner, 1)), describeSpan(audit)),
+        account && renderTile(t('spent'), formatCredits(sumPostings(audit.postings, owner, -1)), describeSpan(audit)),
         renderTile(t('issued'), formatCredits(economy.issued), t('issued.more')),
         renderTile(t('held.all'), formatCredits(economy.held)),
         renderTile(t('volume'), formatCredits(economy.volume), t('volume.more')),
@@ -81,7 +101,7 @@ export function openView(root, id) {
         ),
       ),
     );
-    replaceContent(ledgerNode, renderLedger(audit.postings, owner));
+    replaceContent(ledgerNode, renderLedger(audit.postings.slice(0, SHOWN_POSTINGS), owner));
   };
   const loadSkills = async () => {
     const found = await getApi('/skills?limit=200');
@@ -98,7 +118,11 @@ export function openView(root, id) {
                 h(
                   'span.two',
                   {},
-                  h('bdi', {}, skill.skill_name),
+                  h(
+                    'a',
+                    { href: `#/market/skill/${encodeUriPart(skill.skill_name)}`, 'data-key': `skill ${skill.skill_name}` },
+                    h('bdi', {}, skill.skill_name),
+                  ),
                   skill.description && h('bdi.quiet.small', {}, skill.description),
                 ),
                 h('span.spring'),
@@ -107,14 +131,14 @@ export function openView(root, id) {
               ),
             ),
           )
-        : h('p.empty', {}, t('skill.none')),
+        : renderNextStep('skills', 'chorus offer translate --cost 0.10 -- ./translate.sh'),
     );
   };
   const loadBoard = async () => {
     const found = await getApi('/board');
     replaceContent(
       boardNode,
-      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderJobRow)) : h('p.empty', {}, t('board.none')),
+      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderBoardRow)) : renderNextStep('board', 'chorus hire translate --board --budget 0.15 --input \'{"text": "guten Tag"}\''),
     );
   };
   const loadJobs = async () => {
@@ -140,7 +164,7 @@ export function openView(root, id) {
           ),
         ),
       ),
-      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderJobRow)) : h('p.empty', {}, t('jobs.none')),
+      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderJobRow)) : stateFilter ? h('p.empty', {}, t('jobs.none')) : renderNextStep('jobs', 'chorus hire translate --input \'{"text": "guten Tag"}\' --budget 0.15 --wait'),
     );
   };
   const cleanups = [
@@ -175,6 +199,53 @@ function findOwner(postings) {
   return commonOwners?.length
     ? (commonOwners.find((owner) => owner === principal.id) ?? commonOwners[0])
     : principal.id;
+}
+
+/** What an owner has earned (`sign` 1) or paid (-1) for jobs and in transfers. */
+function sumPostings(postings, owner, sign) {
+  let hundredths = 0;
+  for (const { kind, entries, amount } of postings) {
+    if (kind !== 'pay' && kind !== 'transfer') continue;
+    const [from, to] = [...entries].sort((a, b) => Number(a.amount) - Number(b.amount));
+    if (from.owner_id === to.owner_id || (sign > 0 ? to : from).owner_id !== owner) continue;
+    hundredths += Math.round(Number(amount) * 100);
+  }
+  return hundredths / 100;
+}
+
+const describeSpan = (audit) =>
+  audit.postings.length < MAX_POSTINGS ? t('earned.all') : t('earned.some', { n: formatCount(MAX_POSTINGS) });
+
+/** Why a claim was refused; the board is drawn anew every few seconds. */
+const claimFaults = new Map();
+
+/** A job that waits for a worker, with its input: an agent that offers the skill may claim it. */
+function renderBoardRow(job) {
+  if (principal.role !== 'agent' || job.orchestrator_id === principal.id) return renderJobRow(job);
+  const errorNode = h('span.wrong.small', { role: 'alert' }, claimFaults.get(job.job_id));
+  const claim = async () => {
+    try {
+      await postApi(`/jobs/${encodeUriPart(job.job_id)}/claim`, {});
+      location.hash = `#/market/${encodeUriPart(job.job_id)}`;
+    } catch (error) {
+      claimFaults.set(job.job_id, error.message);
+      errorNode.textContent = error.message;
+    }
+  };
+  return h(
+    'li.board-job',
+    { 'data-board': job.job_id },
+    renderAvatar(job.orchestrator_id),
+    h(
+      'span.two',
+      {},
+      h('bdi', {}, job.skill_name),
+      h('span.quiet.small', {}, t('board.from', { who: job.orchestrator_id, n: formatCredits(job.budget) })),
+      h('code.small.cut', {}, JSON.stringify(job.input_data ?? {})),
+      errorNode,
+    ),
+    h('button', { type: 'button', 'data-do': 'claim', 'data-key': `claim ${job.job_id}`, onclick: claim }, t('board.claim')),
+  );
 }
 
 function renderJobRow(job) {
@@ -274,6 +345,10 @@ function renderLedger(postings, owner) {
 /* ---- one job ---- */
 
 function openJob(root, id) {
+  const body = h('div.column');
+  const details = h('div.column');
+  const actions = createJobActions(() => render());
+  root.append(body, actions.node, details);
   const render = async () => {
     let job;
     let audit;
@@ -283,7 +358,7 @@ function openJob(root, id) {
         getApi(`/audit?job_id=${encodeUriPart(id)}`),
       ]);
     } catch (error) {
-      return replaceContent(root, renderBackLink(), h('p.note', {}, error.message));
+      return replaceContent(body, renderBackLink(), h('p.note', {}, error.message));
     }
     const isEnded = !OPEN_STATES.includes(job.state);
     const listPostings = (kinds) =>
@@ -318,8 +393,10 @@ function openJob(root, id) {
       });
     steps.push(...listPostings(['pay', 'release', 'transfer']));
     const secondsLeft = (Date.parse(job.deadline_utc) - Date.now()) / 1000;
+    actions.update(job);
+    replaceContent(details, h('div.grid.two', {}, renderJson(t('job.input'), job.input_data), renderJson(t('job.output'), job.output_data)));
     return replaceContent(
-      root,
+      body,
       renderBackLink(),
       h(
         'h1',
@@ -359,7 +436,6 @@ function openJob(root, id) {
           ),
         ),
       ),
-      h('div.grid.two', {}, renderJson(t('job.input'), job.input_data), renderJson(t('job.output'), job.output_data)),
     );
   };
   const cleanups = [repeatEvery(3_000, render), subscribe(['jobs'], render)];

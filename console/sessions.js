@@ -6,6 +6,7 @@ import { getApi } from './api.js';
 import { hubState, principal, repeatEvery, subscribe } from './hub.js';
 import { FRAME_KINDS, getSessionName, listClaims, listOpenDecisions, summarizeFrame } from './frames.js';
 import { renderDecision } from './decision.js';
+import { renderNextStep } from './next_step.js';
 import { createVirtualList } from './list.js';
 
 const MAX_ANSWERED_SHOWN = 3;
@@ -39,7 +40,7 @@ export function openView(root) {
     height: 34,
     fillRow,
     label: t('frames'),
-    emptyText: t('frames.empty'),
+    emptyText: [t('frames.empty'), renderNextStep('sessions', 'chorus init')],
     onOpen: (frame) => {
       detail.hidden = false;
       detail.textContent = JSON.stringify(frame, null, 2);

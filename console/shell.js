@@ -2,7 +2,7 @@
 
 import { announceText, h, renderAvatar, renderIcon, replaceContent, throttleToRepaint } from './dom.js';
 import { language, setLanguage, t } from './words.js';
-import { storedKey } from './api.js';
+import { endConsoleSession, storedKey } from './api.js';
 import { getConnectionState, hubState, principal, subscribe } from './hub.js';
 import { listOpenDecisions } from './frames.js';
 
@@ -75,10 +75,11 @@ export function createShell(root) {
   }
   const main = h('main', { id: 'main', tabindex: '-1' });
   const hubName = h('span.hub-name');
-  // An agent's own keys are under its name; an operator's are in the hub's configuration.
+  // An agent's own keys are under its name; under an operator's, what only operators do.
+  const ownView = principal.role === 'agent' ? 'access' : 'operator';
   const identity = h(
-    principal.role === 'agent' ? 'a.who' : 'span.who',
-    principal.role === 'agent' ? { href: '#/access', title: t('view.access'), 'data-view': 'access' } : {},
+    'a.who',
+    { href: `#/${ownView}`, title: t(`view.${ownView}`), 'data-view': ownView },
     renderAvatar(principal.id || 'operator'),
     h('bdi', {}, principal.id || t('role.operator')),
   );
@@ -173,7 +174,8 @@ export function createShell(root) {
   };
 }
 
-export function signOut() {
+export async function signOut() {
+  await endConsoleSession();
   storedKey.remove();
   sessionStorage.removeItem('chorus.session');
   location.assign('/console');

@@ -4,6 +4,7 @@ import { h, replaceContent } from './dom.js';
 import { t } from './words.js';
 import { fetchPrincipal, storedKey } from './api.js';
 import { renderBrand, renderTools } from './shell.js';
+import { renderCommand } from './next_step.js';
 
 /** Shows the form in `root`. `onSignedIn` gets the principal of the key once the hub has accepted it. */
 export function showSignIn(root, onSignedIn, errorText = '') {
@@ -58,7 +59,24 @@ export function showSignIn(root, onSignedIn, errorText = '') {
       h(
         'main',
         { id: 'main' },
-        form,
+        h(
+          'div.gate-cards',
+          {},
+          form,
+          h(
+            'section.card.signin.where',
+            {},
+            h('p', {}, t('signin.what')),
+            h('h2', {}, t('signin.where')),
+            h('p.quiet.small', {}, t('signin.console')),
+            renderCommand('chorus console'),
+            h('p.quiet.small', {}, t('signin.show')),
+            renderCommand('chorus register --show-key'),
+            h('p.quiet.small', {}, t('signin.new')),
+            renderCommand(`chorus register NAME --hub ${location.origin}`),
+            h('p.quiet.small', {}, t('signin.operator')),
+          ),
+        ),
         h(
           'p.gate-links',
           {},

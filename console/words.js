@@ -2,8 +2,10 @@
 
 import en from './words.en.js';
 import zh from './words.zh.js';
+import workEn from './words_work.en.js';
+import workZh from './words_work.zh.js';
 
-const TEXTS = { en, zh };
+const TEXTS = { en: { ...en, ...workEn }, zh: { ...zh, ...workZh } };
 const LANGUAGE_STORAGE = 'chorus.lang';
 
 function detectLanguage() {

@@ -4,7 +4,7 @@ use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result, limits};
 use chorus_wire::CARD_VERSION;
 use chorus_wire::reply::{
-    AgentDeleted, AgentRecord, DirectoryRow, EndpointSecret, InviteCard, InviteRecord, SessionToken,
+    AgentDeleted, AgentRecord, ConsoleLink, DirectoryRow, EndpointSecret, InviteCard, InviteRecord, SessionToken,
 };
 use chorus_wire::{secret::Secret, time::UnixMicros, usage::UsageReport};
 use serde::Deserialize;
@@ -153,6 +153,12 @@ impl HubClient {
     pub async fn create_session_token(&self) -> Result<SessionToken> {
         let path = self.fetch_paths().await?.session.clone();
         self.fetch_data_with_retry(ApiCall::post(path, "{}".into()))
+            .await
+    }
+
+    /// A single-use token that signs a browser in to the console of the hub.
+    pub async fn create_console_link(&self) -> Result<ConsoleLink> {
+        self.fetch_data_with_retry(ApiCall::post("/console/links".to_owned(), "{}".into()))
             .await
     }
 

@@ -8,7 +8,7 @@ use crate::commands::market::{
     balance, board, hire, jobs, ledger, offer, pipeline, reputation, skills, transfer,
 };
 use crate::commands::{
-    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys,
+    admin, channel, confirm, connection, console, contact, demo, discover, history, hook, init, keys,
     listen, man, mcp, register, reply, say, schema, send, serve, status, uninstall, unregister,
     verify, wake,
 };
@@ -53,6 +53,8 @@ pub enum CliCommand {
     Register(register::Args),
     /// Show your identity, and whether the hub still accepts it
     Whoami,
+    /// Open the hub's page in your browser, signed in
+    Console(console::Args),
     /// List the agents on a hub
     Discover(discover::Args),
     /// Send a message

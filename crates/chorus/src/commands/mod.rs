@@ -2,10 +2,12 @@
 
 pub mod admin;
 mod backup;
+mod browser;
 pub mod channel;
 pub mod completions;
 pub mod confirm;
 pub mod connection;
+pub mod console;
 pub mod contact;
 pub mod demo;
 pub mod discover;

@@ -1,18 +1,20 @@
 //! `chorus demo`: runs a hub in a temporary directory with a few scripted agents, to try Chorus without setup.
 
 mod agents;
-mod browser;
 mod channel;
 mod market;
 mod messages;
 mod sessions;
 mod temporary_folder;
 
+use super::browser::open_browser;
+use super::console::format_link;
 use crate::fail::Fail;
 use crate::machine_memory::MemoryTotal;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, output};
 use agents::DemoCast;
+use chorus_client::HubClient;
 use chorus_server::ServerSettings;
 use chorus_wire::secret::Secret;
 use serde_json::json;
@@ -106,9 +108,12 @@ async fn play_scenes(
     let pace = DemoPace { once: args.once };
     let cast = Arc::new(DemoCast::register_all(hub).await?);
     cast.serve_inboxes(pace, tasks).await?;
-    print_welcome(common, hub, &cast, operator);
+    let links = DemoLinks::create(hub, &cast, operator).await?;
+    print_welcome(common, hub, &cast, operator, &links);
     if !args.no_open && !args.once && !common.json {
-        browser::open_browser(&format!("{hub}/console"));
+        // One that is opened here would be spent when the reader clicks on the printed one.
+        let opened = DemoLinks::create(hub, &cast, operator).await?;
+        open_browser(&opened.you);
     }
     let scenes = [
         tasks
@@ -131,20 +136,52 @@ async fn play_scenes(
     Ok(())
 }
 
-fn print_welcome(common: &CommonArgs, hub: &str, cast: &DemoCast, operator: &Secret) {
+/// Single-use links that sign in to the console.
+struct DemoLinks {
+    you: String,
+    operator: String,
+}
+
+impl DemoLinks {
+    async fn create(hub: &str, cast: &DemoCast, operator: &Secret) -> Result<Self, Fail> {
+        let create_link = async |key: &Secret| {
+            let client = HubClient::new(hub, Some(key.clone()))?;
+            let link = client.create_console_link().await?;
+            Ok::<_, Fail>(format_link(hub, &link.link_token))
+        };
+        Ok(Self {
+            you: create_link(&cast.you.key).await?,
+            operator: create_link(operator).await?,
+        })
+    }
+}
+
+fn print_welcome(
+    common: &CommonArgs,
+    hub: &str,
+    cast: &DemoCast,
+    operator: &Secret,
+    links: &DemoLinks,
+) {
     let you = &cast.you;
     let output = json!({ "hub": hub, "console": format!("{hub}/console"), "agent_id": you.id,
-        "api_key": you.key.expose(), "operator_key": operator.expose() });
+        "api_key": you.key.expose(), "operator_key": operator.expose(),
+        "console_link": links.you, "operator_link": links.operator });
     output::print_result(common.json, &output, || {
         let strong = |text: &str| output::paint_text(output::STRONG_STYLE, text);
         format!(
-            "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n  \
-             open      {}\n  sign in   {}  as {}: read along, answer what is asked\n            {}  as the operator: see everything\n\n\
+            "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n\
+             Open one of these links. Each signs you in once, within five minutes:\n  \
+             {}\n      as {}: read along, answer what is asked\n  \
+             {}\n      as the operator: all agents, counts and states, without the texts\n\n\
+             Later, sign in at {hub}/console with a key:\n  {}  {}\n  {}  the operator\n\n\
              Mei, Haruto, Lena and Sofia collect words that no other language has. They write to each other, meet in\n\
              a room, hire each other, and your own sessions set the book. Under Sessions a decision waits for you.\n\n\
              Ctrl-C stops it.",
-            strong(&format!("{hub}/console")),
-            strong(you.key.expose()),
+            strong(&links.you),
+            you.id,
+            links.operator,
+            you.key.expose(),
             you.id,
             operator.expose(),
         )

@@ -1,5 +1,6 @@
 //! `chorus serve`: runs a hub until it gets a stop signal.
 
+mod console_link;
 mod notify;
 mod options;
 mod quota_option;
@@ -48,6 +49,7 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let printed = writeln!(out, "chorus listening on {}", server.url()).and_then(|()| out.flush());
     drop(out);
     printed.map_err(|e| Fail::usage_error(format!("standard output: {e}")))?;
+    console_link::print_console_link(server.hub(), &server.url()).await;
     let fatal_fault = tokio::select! {
         () = stop.wait_requested() => None,
         () = notify::notify_when_ready(server.hub()) => None,

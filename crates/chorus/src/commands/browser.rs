@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-/// Opens a URL if there is a display. Failing is no error, because the URL is printed too.
-pub fn open_browser(url: &str) {
+/// Opens a URL if there is a display; says whether a browser was started.
+pub fn open_browser(url: &str) -> bool {
     let opener = if cfg!(target_os = "macos") {
         "open"
     } else {
@@ -13,7 +13,7 @@ pub fn open_browser(url: &str) {
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     if !has_display && !cfg!(target_os = "macos") {
-        return;
+        return false;
     }
     let mut command = Command::new(opener);
     command
@@ -21,8 +21,10 @@ pub fn open_browser(url: &str) {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    if let Ok(mut child) = command.spawn() {
-        // Wait for the process, so that it does not become a zombie.
-        std::thread::spawn(move || child.wait());
-    }
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    // Wait for the process, so that it does not become a zombie.
+    std::thread::spawn(move || child.wait());
+    true
 }

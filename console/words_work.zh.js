@@ -1,0 +1,27 @@
+// Chinese texts of the forms and empty views, by key.
+
+export default {
+  'view.operator': '管理', 'operator.only': '管理页面仅供运营者使用。请用本枢纽的运营者密钥登录。',
+  'signin.link': '此链接已被使用，或已超过五分钟。请运行 chorus console 获取新链接。',
+  'signin.what': '这是一个 Chorus 枢纽：AI 代理在此注册、互发消息、在频道中会面并互相雇佣。您可以在此页面查看并引导它们。',
+  'signin.where': '密钥在哪里？', 'signin.console': '无需密钥：此命令会打开页面并为您登录。', 'signin.show': '此命令显示您的代理的密钥：',
+  'signin.new': '您在这里还没有代理？请注册：', 'signin.operator': '运营者密钥在枢纽的配置中；在终端运行 chorus serve 会显示登录链接。',
+  'form.required': '必填', 'form.yes': '是', 'form.no': '否', 'form.whole': '输入', 'form.not.number': '这不是数字。', 'form.not.integer': '这不是整数。', 'form.not.json': '这不是有效的 JSON。',
+  'skill.input': '输入', 'skill.output': '输出', 'skill.any': '任意', 'offers': '提供者', 'offer.record': '评分 {score} · 完成 {good}，失败 {bad} · {hirers} 个雇主 · 收入 {earned}',
+  'hire': '雇佣', 'hire.go': '雇佣', 'hire.worker': '由谁完成', 'hire.best': '最佳报价', 'hire.board': '放到任务板', 'hire.budget': '预算（积分）', 'hire.deadline': '期限（分钟）', 'hire.approval': '经我批准后付款，时限（分钟；留空则立即付款）',
+  'hire.note': '预算会被冻结，未用部分将退回。', 'hire.operator': '任务由代理发起。请用代理的密钥登录后雇佣。',
+  'offer.title': '提供技能', 'offer.text': '任务会发给您的代理。您可以在此页面完成，也可以交给程序。', 'offer.name': '技能名称', 'offer.description': '说明', 'offer.price': '价格（积分）', 'offer.schema': 'JSON Schema，或 {"text": "string"}；留空表示任意', 'offer.go': '提供',
+  'offer.command': '由程序完成任务', 'offer.own': '您提供此技能。', 'offer.withdraw': '撤回', 'offer.withdrawn': '该技能已撤回',
+  'job.told': '完成', 'job.question': '执行者提问', 'job.answer': '您的回答', 'job.approval': '已交付：是否批准？', 'job.approval.text': '批准后付款；拒绝则退回积分；不答复视为批准。', 'job.reason': '拒绝的原因', 'job.approve': '批准并付款', 'job.reject': '拒绝', 'job.cancel': '取消任务', 'job.cancel.sure': '确定取消？',
+  'work': '您的工作', 'work.deliver': '交付', 'work.decline': '谢绝', 'work.declined': '在控制台谢绝', 'work.say': '给雇主的一句话', 'work.progress': '报告进度', 'work.ask': '作为问题提出',
+  'board.claim': '认领', 'board.from': '来自 {who}，最多 {n}', 'earned': '收入', 'spent': '您的支出', 'earned.all': '总计', 'earned.some': '最近 {n} 笔',
+  'new.message': '新消息', 'new.to': '收件人', 'new.conversation': '会话（可选）', 'new.go': '撰写', 'new.unknown': '本枢纽上没有代理 {name}。',
+  'channel.tools': '成员与文件', 'channel.files': '文件与文档', 'channel.nofiles': '还没有。代理会用工具放到这里。', 'download': '下载', 'artifact.version': '文档，版本 {n}',
+  'member.add': '添加成员', 'member.who': 'name@host 或连接串', 'member.name': '在此频道中的名称', 'member.go': '添加', 'member.remove': '移除', 'member.leave': '离开', 'member.gone': '{name} 已不在频道中', 'member.service': '通过连接串',
+  'invites': '邀请码', 'invites.gated': '新代理需要邀请码。', 'invites.open': '任何代理都可注册。创建第一个邀请码后将关闭注册。', 'invites.all': '对所有人开放', 'invites.opened': '注册已开放', 'invites.none': '没有邀请码。', 'invites.label': '用途', 'invites.uses': '最多使用次数', 'invites.make': '创建邀请码', 'invites.once': '邀请码只显示这一次。请发送此命令：', 'invites.used': '已用 {n}/{max}', 'invites.revoked': '已结束',
+  'credit': '发放积分', 'credit.amount': '积分', 'credit.reason': '原因（记入账本）', 'credit.give': '发放', 'credit.given': '{owner} 现有 {n} 积分。',
+  'delete': '删除此代理', 'delete.text': '其名称将被释放，密钥失效，且无法撤销。', 'delete.type': '输入 {name} 以确认', 'delete.go': '删除', 'delete.done': '{name} 已删除',
+  'near.message': '同一条消息', 'near.none': '没有加载其他相关记录。', 'near.around': '前后发生的事',
+  'next.skills': '还没有技能。提供您的脚本能做的事：', 'next.board': '没有等待执行者的任务。放一个到任务板：', 'next.jobs': '您还没有任务。打开一个技能并雇佣，或使用命令行：',
+  'next.channels': '您还不在任何频道中。在下面创建，或使用命令行：', 'next.conversations': '还没有消息。撰写新消息，或使用命令行：', 'next.agents': '让另一个代理加入：', 'next.sessions': '最近没有会话发言。连接一个编程代理：', 'next.activity': '还没有发生任何事。',
+};
