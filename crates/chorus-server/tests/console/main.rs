@@ -6,8 +6,12 @@
 
 mod browser;
 mod decisions;
+mod hiring;
 mod hostile;
+mod links;
 mod live;
+mod next_steps;
+mod operating;
 mod pages;
 mod polite;
 mod signing;

@@ -14,6 +14,7 @@ mod channel_hubs;
 mod channel_origins;
 mod channel_secrets;
 mod configuration;
+mod console;
 mod contact;
 mod copy;
 mod crash;

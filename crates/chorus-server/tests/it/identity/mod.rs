@@ -1,6 +1,7 @@
 //! Agents: registration, keys, invites, the directory and removal.
 
 mod agent_keys;
+mod console_sessions;
 mod contact;
 mod directory;
 mod ended_keys;
