@@ -113,7 +113,12 @@ export function openView(root, id) {
   render();
   const cleanups = [subscribe(['agents'], throttleToRepaint(render))];
   if (id) cleanups.push(openAgent(detail, id));
-  else replaceContent(detail, h('p.empty', {}, t('agents.choose')), renderNextStep('agents', `chorus register NAME --hub ${location.origin}`));
+  else
+    replaceContent(
+      detail,
+      h('p.empty', {}, t('agents.choose')),
+      renderNextStep('agents', `chorus register NAME --hub ${location.origin}`),
+    );
   return () => cleanups.forEach((cleanup) => cleanup());
 }
 
@@ -208,7 +213,13 @@ function renderSkills(agent) {
       'ul.lines',
       {},
       agent.skills.map((skill) =>
-        h('li', {}, h('a', { href: `#/market/skill/${encodeUriPart(skill.skill_name)}` }, h('bdi', {}, skill.skill_name)), h('span.spring'), h('b', {}, formatCredits(skill.cost_per_call))),
+        h(
+          'li',
+          {},
+          h('a', { href: `#/market/skill/${encodeUriPart(skill.skill_name)}` }, h('bdi', {}, skill.skill_name)),
+          h('span.spring'),
+          h('b', {}, formatCredits(skill.cost_per_call)),
+        ),
       ),
     ),
   );

@@ -95,7 +95,9 @@ export async function fetchPrincipal() {
     await getApi('/activity?limit=1');
     return { role: 'operator' };
   };
-  const [readLikely, readOther] = /^c[ac]_/.test(storedKey.get()) ? [readAgent, readOperator] : [readOperator, readAgent];
+  const [readLikely, readOther] = /^c[ac]_/.test(storedKey.get())
+    ? [readAgent, readOperator]
+    : [readOperator, readAgent];
   try {
     return await readLikely();
   } catch (error) {
@@ -106,7 +108,11 @@ export async function fetchPrincipal() {
 
 /** Exchanges the single-use token of a console link for a session, which then takes the place of a key. */
 export async function openConsoleSession(linkToken) {
-  const session = await callApi('/console/session', { method: 'POST', body: { link_token: linkToken }, withoutKey: true });
+  const session = await callApi('/console/session', {
+    method: 'POST',
+    body: { link_token: linkToken },
+    withoutKey: true,
+  });
   storedKey.set(session.session_token);
 }
 

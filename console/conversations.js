@@ -50,7 +50,13 @@ function openConversations(root, peer, conversationId = '') {
     h(
       'div.split',
       { class: peer ? 'has-detail' : '' },
-      h('section.master', {}, h('h1', {}, t('view.conversations')), h('div.bar', {}, searchField, createNewMessageButton()), list),
+      h(
+        'section.master',
+        {},
+        h('h1', {}, t('view.conversations')),
+        h('div.bar', {}, searchField, createNewMessageButton()),
+        list,
+      ),
       detail,
     ),
   );
@@ -102,7 +108,14 @@ function openConversations(root, peer, conversationId = '') {
           ),
         );
       }),
-      !matches.length && h('li', {}, hubState.isHistoryLoaded && !query ? renderNextStep('conversations', 'chorus send bob "hello"') : h('p.empty', {}, hubState.isHistoryLoaded ? t('thread.empty') : t('wait'))),
+      !matches.length &&
+        h(
+          'li',
+          {},
+          hubState.isHistoryLoaded && !query
+            ? renderNextStep('conversations', 'chorus send bob "hello"')
+            : h('p.empty', {}, hubState.isHistoryLoaded ? t('thread.empty') : t('wait')),
+        ),
       hubState.isHistoryLoaded &&
         !hubState.isHistoryComplete &&
         h(

@@ -51,7 +51,12 @@ function renderActions(job, reload) {
 
 function createTextForm({ label, button, formName, isRequired = true, onSend }) {
   const field = h('textarea', { rows: 2, 'aria-label': label, placeholder: label, required: isRequired, dir: 'auto' });
-  const form = h('form.fields', { 'data-form': formName }, field, h('div.row-line', {}, button ?? h('button.first', { type: 'submit' }, t('send'))));
+  const form = h(
+    'form.fields',
+    { 'data-form': formName },
+    field,
+    h('div.row-line', {}, button ?? h('button.first', { type: 'submit' }, t('send'))),
+  );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     await onSend(field.value.trim(), event.submitter?.value);
@@ -102,16 +107,29 @@ function createWorkForm(job, post, errorNode) {
   };
   showOutput();
   getApi(`/skills/${encodeUriPart(job.skill_name)}`).then(
-    ({ skill, offers }) => showOutput((offers.find((offer) => offer.agent_id === principal.id)?.skill ?? skill).output_schema),
+    ({ skill, offers }) =>
+      showOutput((offers.find((offer) => offer.agent_id === principal.id)?.skill ?? skill).output_schema),
     () => {},
   );
   const form = h(
     'form.fields',
     { 'data-form': 'deliver', novalidate: true },
     outputNode,
-    h('div.row-line', {},
+    h(
+      'div.row-line',
+      {},
       h('button.first', { type: 'submit' }, t('work.deliver')),
-      h('button', { type: 'button', 'data-do': 'decline', onclick: () => post('result', { status: 'FAILURE', error_code: 'SKILL_MISMATCH', error_message: t('work.declined') }) }, t('work.decline'))),
+      h(
+        'button',
+        {
+          type: 'button',
+          'data-do': 'decline',
+          onclick: () =>
+            post('result', { status: 'FAILURE', error_code: 'SKILL_MISMATCH', error_message: t('work.declined') }),
+        },
+        t('work.decline'),
+      ),
+    ),
   );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();

@@ -120,7 +120,10 @@ export function openView(root, id, name) {
                   {},
                   h(
                     'a',
-                    { href: `#/market/skill/${encodeUriPart(skill.skill_name)}`, 'data-key': `skill ${skill.skill_name}` },
+                    {
+                      href: `#/market/skill/${encodeUriPart(skill.skill_name)}`,
+                      'data-key': `skill ${skill.skill_name}`,
+                    },
                     h('bdi', {}, skill.skill_name),
                   ),
                   skill.description && h('bdi.quiet.small', {}, skill.description),
@@ -138,7 +141,9 @@ export function openView(root, id, name) {
     const found = await getApi('/board');
     replaceContent(
       boardNode,
-      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderBoardRow)) : renderNextStep('board', 'chorus hire translate --board --budget 0.15 --input \'{"text": "guten Tag"}\''),
+      found.jobs.length
+        ? h('ul.picks', {}, found.jobs.map(renderBoardRow))
+        : renderNextStep('board', 'chorus hire translate --board --budget 0.15 --input \'{"text": "guten Tag"}\''),
     );
   };
   const loadJobs = async () => {
@@ -164,7 +169,11 @@ export function openView(root, id, name) {
           ),
         ),
       ),
-      found.jobs.length ? h('ul.picks', {}, found.jobs.map(renderJobRow)) : stateFilter ? h('p.empty', {}, t('jobs.none')) : renderNextStep('jobs', 'chorus hire translate --input \'{"text": "guten Tag"}\' --budget 0.15 --wait'),
+      found.jobs.length
+        ? h('ul.picks', {}, found.jobs.map(renderJobRow))
+        : stateFilter
+          ? h('p.empty', {}, t('jobs.none'))
+          : renderNextStep('jobs', 'chorus hire translate --input \'{"text": "guten Tag"}\' --budget 0.15 --wait'),
     );
   };
   const cleanups = [
@@ -244,7 +253,11 @@ function renderBoardRow(job) {
       h('code.small.cut', {}, JSON.stringify(job.input_data ?? {})),
       errorNode,
     ),
-    h('button', { type: 'button', 'data-do': 'claim', 'data-key': `claim ${job.job_id}`, onclick: claim }, t('board.claim')),
+    h(
+      'button',
+      { type: 'button', 'data-do': 'claim', 'data-key': `claim ${job.job_id}`, onclick: claim },
+      t('board.claim'),
+    ),
   );
 }
 
@@ -394,7 +407,10 @@ function openJob(root, id) {
     steps.push(...listPostings(['pay', 'release', 'transfer']));
     const secondsLeft = (Date.parse(job.deadline_utc) - Date.now()) / 1000;
     actions.update(job);
-    replaceContent(details, h('div.grid.two', {}, renderJson(t('job.input'), job.input_data), renderJson(t('job.output'), job.output_data)));
+    replaceContent(
+      details,
+      h('div.grid.two', {}, renderJson(t('job.input'), job.input_data), renderJson(t('job.output'), job.output_data)),
+    );
     return replaceContent(
       body,
       renderBackLink(),

@@ -25,7 +25,11 @@ export function createChannelTools(id) {
   };
   const load = () =>
     attempt(async () => {
-      const [channel, members, contents] = await Promise.all([getApi(path), getApi(`${path}/members`), getApi(`${path}/artifacts`)]);
+      const [channel, members, contents] = await Promise.all([
+        getApi(path),
+        getApi(`${path}/members`),
+        getApi(`${path}/artifacts`),
+      ]);
       const isOwner = principal.role === 'operator' || channel.owner === principal.id;
       const remove = (member) =>
         attempt(async () => {
@@ -34,7 +38,10 @@ export function createChannelTools(id) {
           if (member.agent_id === principal.id) location.hash = '#/channels';
           else await load();
         });
-      replaceContent(membersNode, members.map((member) => renderMember(member, channel, isOwner, remove)));
+      replaceContent(
+        membersNode,
+        members.map((member) => renderMember(member, channel, isOwner, remove)),
+      );
       replaceContent(filesNode, renderContents(path, contents, attempt));
       if (isOwner && !formNode.childElementCount) formNode.append(createInvitation(path, attempt, load));
     });
@@ -42,7 +49,16 @@ export function createChannelTools(id) {
     'details.channel-tools',
     { 'data-tools': '' },
     h('summary', {}, t('channel.tools')),
-    h('div.fields', {}, formNode, errorNode, h('h3', {}, t('channel.roster')), membersNode, h('h3', {}, t('channel.files')), filesNode),
+    h(
+      'div.fields',
+      {},
+      formNode,
+      errorNode,
+      h('h3', {}, t('channel.roster')),
+      membersNode,
+      h('h3', {}, t('channel.files')),
+      filesNode,
+    ),
   );
   tools.addEventListener('toggle', () => tools.open && load());
   return tools;
@@ -57,13 +73,31 @@ function renderMember(member, channel, isOwner, remove) {
     {},
     h('span.two', {}, renderName(member.name), h('bdi.quiet.small', {}, member.agent_id ?? t('member.service'))),
     member.membership === 'invited' && h('span.chip', {}, t('channel.pending')),
-    canRemove && h('button', { type: 'button', 'data-do': 'remove-member', 'data-key': `remove ${member.name}`, onclick: () => remove(member) }, t(isSelf ? 'member.leave' : 'member.remove')),
+    canRemove &&
+      h(
+        'button',
+        {
+          type: 'button',
+          'data-do': 'remove-member',
+          'data-key': `remove ${member.name}`,
+          onclick: () => remove(member),
+        },
+        t(isSelf ? 'member.leave' : 'member.remove'),
+      ),
   );
 }
 
 /** One field for both: a connection string is a URL or has the form `wss://…`, an address has no slash. */
 function createInvitation(path, attempt, reload) {
-  const who = h('input', { id: 'member-who', type: 'text', list: 'member-addresses', required: true, autocomplete: 'off', spellcheck: 'false', placeholder: t('member.who') });
+  const who = h('input', {
+    id: 'member-who',
+    type: 'text',
+    list: 'member-addresses',
+    required: true,
+    autocomplete: 'off',
+    spellcheck: 'false',
+    placeholder: t('member.who'),
+  });
   const name = h('input', { id: 'member-name', type: 'text', maxlength: 64, autocomplete: 'off' });
   const nameField = h('div.field', { hidden: true }, h('label', { for: 'member-name' }, t('member.name')), name);
   const isConnection = () => who.value.includes('://');
@@ -74,7 +108,13 @@ function createInvitation(path, attempt, reload) {
   const form = h(
     'form.fields',
     { 'data-form': 'member' },
-    h('div.field', {}, h('label', { for: 'member-who' }, t('member.add')), h('div.hatch', {}, who, h('button', { type: 'submit' }, t('member.go'))), createAddressList('member-addresses')),
+    h(
+      'div.field',
+      {},
+      h('label', { for: 'member-who' }, t('member.add')),
+      h('div.hatch', {}, who, h('button', { type: 'submit' }, t('member.go'))),
+      createAddressList('member-addresses'),
+    ),
     nameField,
   );
   form.addEventListener('submit', async (event) => {
@@ -92,21 +132,51 @@ function createInvitation(path, attempt, reload) {
 /* ---- files ---- */
 
 function renderContents(path, contents, attempt) {
-  const files = (contents.files ?? []).map((file) => ({ name: file.name, note: `${formatCount(file.size)} B`, at: file.put_at,
-    fetch: () => fetchBytes(`${path}/files/${encodeUriPart(file.name)}`) }));
-  const artifacts = (contents.artifacts ?? []).map((artifact) => ({ name: artifact.slug, note: t('artifact.version', { n: artifact.version }), at: artifact.updated_at,
-    fetch: async () => new Blob([(await getApi(`${path}/artifacts/${encodeUriPart(artifact.slug)}`)).content]) }));
+  const files = (contents.files ?? []).map((file) => ({
+    name: file.name,
+    note: `${formatCount(file.size)} B`,
+    at: file.put_at,
+    fetch: () => fetchBytes(`${path}/files/${encodeUriPart(file.name)}`),
+  }));
+  const artifacts = (contents.artifacts ?? []).map((artifact) => ({
+    name: artifact.slug,
+    note: t('artifact.version', { n: artifact.version }),
+    at: artifact.updated_at,
+    fetch: async () => new Blob([(await getApi(`${path}/artifacts/${encodeUriPart(artifact.slug)}`)).content]),
+  }));
   const rows = [...files, ...artifacts];
   if (!rows.length) return h('li.quiet', {}, t('channel.nofiles'));
   return rows.map((row) =>
-    h('li', {},
-      h('span.two', {}, h('bdi', {}, row.name), h('span.quiet.small', {}, row.note, row.at && ` · ${formatTimestamp(row.at)}`)),
-      h('button', { type: 'button', 'data-do': 'download', 'data-key': `file ${row.name}`, onclick: () => attempt(async () => saveBlob(await row.fetch(), row.name)) }, t('download'))));
+    h(
+      'li',
+      {},
+      h(
+        'span.two',
+        {},
+        h('bdi', {}, row.name),
+        h('span.quiet.small', {}, row.note, row.at && ` · ${formatTimestamp(row.at)}`),
+      ),
+      h(
+        'button',
+        {
+          type: 'button',
+          'data-do': 'download',
+          'data-key': `file ${row.name}`,
+          onclick: () => attempt(async () => saveBlob(await row.fetch(), row.name)),
+        },
+        t('download'),
+      ),
+    ),
+  );
 }
 
 /** The file with the key in a header: a plain link would need the key in its address. */
 async function fetchBytes(path) {
-  const response = await fetch(path, { headers: { authorization: `Bearer ${storedKey.get()}` }, cache: 'no-store', credentials: 'omit' });
+  const response = await fetch(path, {
+    headers: { authorization: `Bearer ${storedKey.get()}` },
+    cache: 'no-store',
+    credentials: 'omit',
+  });
   if (!response.ok) throw new ApiError(response.status, '', (await response.json().catch(() => ({}))).error?.message);
   return response.blob();
 }

@@ -8,13 +8,28 @@ import { hubState, principal } from './hub.js';
 
 /** A list of the agents on the hub, for `list=` of an input. */
 export const createAddressList = (id) =>
-  h('datalist', { id }, [...hubState.agents.keys()].filter((agent) => agent !== principal.id).sort().map((agent) => h('option', { value: agent })));
+  h(
+    'datalist',
+    { id },
+    [...hubState.agents.keys()]
+      .filter((agent) => agent !== principal.id)
+      .sort()
+      .map((agent) => h('option', { value: agent })),
+  );
 
 export const createNewMessageButton = () =>
   h('button', { type: 'button', 'data-do': 'new-message', onclick: openNewMessage }, t('new.message'));
 
 function openNewMessage() {
-  const address = h('input', { id: 'new-to', type: 'text', list: 'new-addresses', required: true, autocomplete: 'off', spellcheck: 'false', placeholder: 'name@host' });
+  const address = h('input', {
+    id: 'new-to',
+    type: 'text',
+    list: 'new-addresses',
+    required: true,
+    autocomplete: 'off',
+    spellcheck: 'false',
+    placeholder: 'name@host',
+  });
   const conversation = h('input', { id: 'new-conversation', type: 'text', maxlength: 64, autocomplete: 'off' });
   const errorNode = h('p.wrong', { role: 'alert' });
   const form = h(
@@ -24,7 +39,12 @@ function openNewMessage() {
     h('div.field', {}, h('label', { for: 'new-to' }, t('new.to')), address, createAddressList('new-addresses')),
     h('div.field', {}, h('label', { for: 'new-conversation' }, t('new.conversation')), conversation),
     errorNode,
-    h('div.row-line', {}, h('button.first', { type: 'submit' }, t('new.go')), h('button', { type: 'button', onclick: () => dialog.close() }, t('close'))),
+    h(
+      'div.row-line',
+      {},
+      h('button.first', { type: 'submit' }, t('new.go')),
+      h('button', { type: 'button', onclick: () => dialog.close() }, t('close')),
+    ),
   );
   const dialog = h('dialog', { 'aria-label': t('new.message') }, form);
   form.addEventListener('submit', async (event) => {

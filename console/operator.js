@@ -41,21 +41,70 @@ function createInvites() {
     attempt(async () => {
       const invites = await getApi('/invites');
       const isGated = (await getApi('/health')).invite_gating;
-      replaceContent(gate, t(isGated ? 'invites.gated' : 'invites.open'), isGated && ' ',
-        isGated && h('button', { type: 'button', 'data-do': 'open-registration', onclick: () => attempt(async () => {
-          await callApi('/invites', { method: 'DELETE' });
-          announceText(t('invites.opened'));
-          await load();
-        }) }, t('invites.all')));
-      replaceContent(list, invites.length ? invites.map((invite) => renderInvite(invite, (id) => attempt(async () => {
-        await callApi(`/invites/${encodeUriPart(id)}`, { method: 'DELETE' });
-        await load();
-      }))) : h('li.quiet', {}, t('invites.none')));
+      replaceContent(
+        gate,
+        t(isGated ? 'invites.gated' : 'invites.open'),
+        isGated && ' ',
+        isGated &&
+          h(
+            'button',
+            {
+              type: 'button',
+              'data-do': 'open-registration',
+              onclick: () =>
+                attempt(async () => {
+                  await callApi('/invites', { method: 'DELETE' });
+                  announceText(t('invites.opened'));
+                  await load();
+                }),
+            },
+            t('invites.all'),
+          ),
+      );
+      replaceContent(
+        list,
+        invites.length
+          ? invites.map((invite) =>
+              renderInvite(invite, (id) =>
+                attempt(async () => {
+                  await callApi(`/invites/${encodeUriPart(id)}`, { method: 'DELETE' });
+                  await load();
+                }),
+              ),
+            )
+          : h('li.quiet', {}, t('invites.none')),
+      );
     });
-  const label = h('input', { type: 'text', required: true, maxlength: 256, 'aria-label': t('invites.label'), placeholder: t('invites.label'), name: 'label' });
-  const uses = h('input', { type: 'number', min: 1, 'aria-label': t('invites.uses'), placeholder: t('invites.uses'), name: 'uses' });
-  const days = h('input', { type: 'number', min: 1, max: 3650, 'aria-label': t('access.days'), placeholder: t('access.days'), name: 'days' });
-  const form = h('form.fields', { 'data-form': 'invite' }, label, h('div.row-line', {}, uses, days), h('div.row-line', {}, h('button.first', { type: 'submit' }, t('invites.make'))));
+  const label = h('input', {
+    type: 'text',
+    required: true,
+    maxlength: 256,
+    'aria-label': t('invites.label'),
+    placeholder: t('invites.label'),
+    name: 'label',
+  });
+  const uses = h('input', {
+    type: 'number',
+    min: 1,
+    'aria-label': t('invites.uses'),
+    placeholder: t('invites.uses'),
+    name: 'uses',
+  });
+  const days = h('input', {
+    type: 'number',
+    min: 1,
+    max: 3650,
+    'aria-label': t('access.days'),
+    placeholder: t('access.days'),
+    name: 'days',
+  });
+  const form = h(
+    'form.fields',
+    { 'data-form': 'invite' },
+    label,
+    h('div.row-line', {}, uses, days),
+    h('div.row-line', {}, h('button.first', { type: 'submit' }, t('invites.make'))),
+  );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     const request = { label: label.value.trim() };
@@ -64,7 +113,11 @@ function createInvites() {
     const made = await attempt(() => postApi('/invites', request));
     if (!made) return;
     form.reset();
-    replaceContent(newCode, h('p', {}, t('invites.once')), renderCommand(`chorus register NAME --hub ${location.origin} --invite-code ${made.code}`));
+    replaceContent(
+      newCode,
+      h('p', {}, t('invites.once')),
+      renderCommand(`chorus register NAME --hub ${location.origin} --invite-code ${made.code}`),
+    );
     await load();
   });
   load();
@@ -72,10 +125,19 @@ function createInvites() {
 }
 
 function renderInvite(invite, revoke) {
-  const used = t('invites.used', { n: formatCount(invite.uses), max: invite.max_uses === null ? '∞' : formatCount(invite.max_uses) });
+  const used = t('invites.used', {
+    n: formatCount(invite.uses),
+    max: invite.max_uses === null ? '∞' : formatCount(invite.max_uses),
+  });
   const until = invite.expires_at ? t('access.until', { day: formatDate(invite.expires_at) }) : t('access.endless');
-  return h('li', {}, h('span.two', {}, renderName(invite.label), h('span.quiet.small', {}, `${used}, ${until}`)),
-    invite.revoked ? h('span.chip.bad', {}, t('invites.revoked')) : h('button', { type: 'button', 'data-do': 'revoke-invite', onclick: () => revoke(invite.id) }, t('access.end')));
+  return h(
+    'li',
+    {},
+    h('span.two', {}, renderName(invite.label), h('span.quiet.small', {}, `${used}, ${until}`)),
+    invite.revoked
+      ? h('span.chip.bad', {}, t('invites.revoked'))
+      : h('button', { type: 'button', 'data-do': 'revoke-invite', onclick: () => revoke(invite.id) }, t('access.end')),
+  );
 }
 
 /* ---- credit ---- */
@@ -85,12 +147,45 @@ function createCreditForm(owner) {
   const attempt = createAttempt(errorNode);
   const doneNode = h('p', { role: 'status' });
   const owners = [...new Set([...hubState.agents.values()].map((agent) => agent.owner ?? agent.agent_id))].sort();
-  const ownerField = h('input', { type: 'text', required: true, list: 'owners', 'aria-label': t('owner'), placeholder: t('owner'), name: 'owner', 'data-key': 'credit owner' });
+  const ownerField = h('input', {
+    type: 'text',
+    required: true,
+    list: 'owners',
+    'aria-label': t('owner'),
+    placeholder: t('owner'),
+    name: 'owner',
+    'data-key': 'credit owner',
+  });
   ownerField.value = owner ?? '';
-  const amount = h('input', { type: 'text', inputmode: 'decimal', required: true, 'aria-label': t('credit.amount'), placeholder: t('credit.amount'), name: 'amount', 'data-key': 'credit amount' });
-  const reason = h('input', { type: 'text', maxlength: 256, 'aria-label': t('credit.reason'), placeholder: t('credit.reason'), name: 'reason', 'data-key': 'credit reason' });
-  const form = h('form.fields', { 'data-form': 'credit' }, ownerField, h('datalist', { id: 'owners' }, owners.map((name) => h('option', { value: name }))),
-    h('div.row-line', {}, amount, reason), h('div.row-line', {}, h('button', { type: 'submit' }, t('credit.give'))));
+  const amount = h('input', {
+    type: 'text',
+    inputmode: 'decimal',
+    required: true,
+    'aria-label': t('credit.amount'),
+    placeholder: t('credit.amount'),
+    name: 'amount',
+    'data-key': 'credit amount',
+  });
+  const reason = h('input', {
+    type: 'text',
+    maxlength: 256,
+    'aria-label': t('credit.reason'),
+    placeholder: t('credit.reason'),
+    name: 'reason',
+    'data-key': 'credit reason',
+  });
+  const form = h(
+    'form.fields',
+    { 'data-form': 'credit' },
+    ownerField,
+    h(
+      'datalist',
+      { id: 'owners' },
+      owners.map((name) => h('option', { value: name })),
+    ),
+    h('div.row-line', {}, amount, reason),
+    h('div.row-line', {}, h('button', { type: 'submit' }, t('credit.give'))),
+  );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     doneNode.textContent = '';
@@ -114,23 +209,45 @@ function createCreditForm(owner) {
 /** Credit and deletion for the page of one agent. Deleting needs the agent's name to be typed: there is no undo. */
 export function createAgentAdmin(record, owner) {
   if (principal.role !== 'operator') return undefined;
-  const name = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('delete.type', { name: record.agent_id }), placeholder: record.agent_id, name: 'confirm', 'data-key': 'delete name' });
+  const name = h('input', {
+    type: 'text',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    'aria-label': t('delete.type', { name: record.agent_id }),
+    placeholder: record.agent_id,
+    name: 'confirm',
+    'data-key': 'delete name',
+  });
   const button = h('button.danger', { type: 'submit', disabled: true }, t('delete.go'));
   const errorNode = h('p.wrong', { role: 'alert' });
   name.addEventListener('input', () => {
     button.disabled = name.value.trim() !== record.agent_id;
   });
-  const form = h('form.fields', { 'data-form': 'delete' }, h('p.quiet.small', {}, t('delete.text')), h('label', {}, t('delete.type', { name: record.agent_id })), h('div.row-line', {}, name, button), errorNode);
+  const form = h(
+    'form.fields',
+    { 'data-form': 'delete' },
+    h('p.quiet.small', {}, t('delete.text')),
+    h('p', {}, t('delete.type', { name: record.agent_id })),
+    h('div.row-line', {}, name, button),
+    errorNode,
+  );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     if (name.value.trim() !== record.agent_id) return;
-    const deleted = await createAttempt(errorNode)(() => callApi(`/agents/${encodeUriPart(record.agent_id)}`, { method: 'DELETE' }));
+    const deleted = await createAttempt(errorNode)(() =>
+      callApi(`/agents/${encodeUriPart(record.agent_id)}`, { method: 'DELETE' }),
+    );
     if (!deleted) return;
     hubState.agents.delete(record.agent_id);
     announceText(t('delete.done', { name: record.agent_id }));
     location.hash = '#/agents';
   });
-  return h('div.fields', {}, createCreditForm(owner ?? record.agent_id), h('section.card', {}, h('h2', {}, t('delete')), form));
+  return h(
+    'div.fields',
+    {},
+    createCreditForm(owner ?? record.agent_id),
+    h('section.card', {}, h('h2', {}, t('delete')), form),
+  );
 }
 
 /* ---- activity ---- */
@@ -143,12 +260,39 @@ export function renderNeighbours(entry, onOpen) {
   const about = trace ? hubState.log.filter((other) => other !== entry && other.data?.trace_id === trace) : [];
   const around = hubState.log.slice(Math.max(0, index - NEIGHBOUR_COUNT), index + NEIGHBOUR_COUNT + 1);
   const renderEntry = (other) =>
-    h('li', {}, h('button.plain', { type: 'button', 'aria-current': other === entry ? 'true' : undefined, onclick: () => onOpen(other) },
-      h('time.quiet', {}, formatTime(other.timestamp)), ' ', formatKind(other.type), ' ',
-      h('bdi.quiet', {}, [other.data?.sender_id, other.data?.receiver_id ?? other.data?.agent_id].filter(Boolean).join(' → '))));
+    h(
+      'li',
+      {},
+      h(
+        'button.plain',
+        { type: 'button', 'aria-current': other === entry ? 'true' : undefined, onclick: () => onOpen(other) },
+        h('time.quiet', {}, formatTime(other.timestamp)),
+        ' ',
+        formatKind(other.type),
+        ' ',
+        h(
+          'bdi.quiet',
+          {},
+          [other.data?.sender_id, other.data?.receiver_id ?? other.data?.agent_id].filter(Boolean).join(' → '),
+        ),
+      ),
+    );
   const agents = [...new Set([entry.data?.sender_id, entry.data?.receiver_id, entry.data?.agent_id].filter(Boolean))];
-  return h('div.grid.two', { 'data-neighbours': '' },
-    h('section', {}, h('h3', {}, t('near.message')), about.length ? h('ul.lines', {}, about.map(renderEntry)) : h('p.quiet', {}, t('near.none')),
-      agents.length > 0 && h('p.row-line', {}, agents.map((agent) => h('a', { href: `#/agents/${encodeUriPart(agent)}` }, renderName(agent))))),
-    h('section', {}, h('h3', {}, t('near.around')), h('ul.lines', {}, around.map(renderEntry))));
+  return h(
+    'div.grid.two',
+    { 'data-neighbours': '' },
+    h(
+      'section',
+      {},
+      h('h3', {}, t('near.message')),
+      about.length ? h('ul.lines', {}, about.map(renderEntry)) : h('p.quiet', {}, t('near.none')),
+      agents.length > 0 &&
+        h(
+          'p.row-line',
+          {},
+          agents.map((agent) => h('a', { href: `#/agents/${encodeUriPart(agent)}` }, renderName(agent))),
+        ),
+    ),
+    h('section', {}, h('h3', {}, t('near.around')), h('ul.lines', {}, around.map(renderEntry))),
+  );
 }

@@ -6,8 +6,18 @@ import { t } from './words.js';
 
 /** The types of the short form of a schema, `{"text": "string"}`, in which every field is required. */
 const SHORT_TYPES = {
-  string: 'string', number: 'number', integer: 'integer', int: 'integer', boolean: 'boolean', bool: 'boolean',
-  array: 'array', list: 'array', object: 'object', dict: 'object', null: 'null', any: 'any',
+  string: 'string',
+  number: 'number',
+  integer: 'integer',
+  int: 'integer',
+  boolean: 'boolean',
+  bool: 'boolean',
+  array: 'array',
+  list: 'array',
+  object: 'object',
+  dict: 'object',
+  null: 'null',
+  any: 'any',
 };
 /** Groups inside groups beyond this depth are JSON text: a form that deep does not help, and a schema may be hostile. */
 const MAX_DEPTH = 4;
@@ -32,15 +42,31 @@ function chooseKind(schema, depth) {
 
 function createControl(kind, schema, attributes) {
   if (kind === 'enum')
-    return h('select', attributes, h('option', { value: '' }, '–'),
-      schema.enum.map((value, index) => h('option', { value: String(index) }, typeof value === 'string' ? value : JSON.stringify(value))));
+    return h(
+      'select',
+      attributes,
+      h('option', { value: '' }, '–'),
+      schema.enum.map((value, index) =>
+        h('option', { value: String(index) }, typeof value === 'string' ? value : JSON.stringify(value)),
+      ),
+    );
   if (kind === 'boolean')
-    return h('select', attributes, h('option', { value: '' }, '–'),
-      h('option', { value: 'true' }, t('form.yes')), h('option', { value: 'false' }, t('form.no')));
+    return h(
+      'select',
+      attributes,
+      h('option', { value: '' }, '–'),
+      h('option', { value: 'true' }, t('form.yes')),
+      h('option', { value: 'false' }, t('form.no')),
+    );
   if (kind === 'number' || kind === 'integer')
     return h('input', { ...attributes, type: 'text', inputmode: 'decimal', autocomplete: 'off' });
-  return h('textarea', { ...attributes, rows: kind === 'json' ? 3 : 2, spellcheck: kind === 'json' ? 'false' : undefined,
-    class: kind === 'json' ? 'mono' : '', placeholder: kind === 'json' ? 'JSON' : undefined });
+  return h('textarea', {
+    ...attributes,
+    rows: kind === 'json' ? 3 : 2,
+    spellcheck: kind === 'json' ? 'false' : undefined,
+    class: kind === 'json' ? 'mono' : '',
+    placeholder: kind === 'json' ? 'JSON' : undefined,
+  });
 }
 
 /** The value of a control's text; throws the sentence to show when the text has another type. */
@@ -70,16 +96,35 @@ export function createSchemaForm(schema, draft, idPrefix) {
 
   function createField(name, path, fieldSchema, isRequired, depth) {
     const kind = fieldCount++ < MAX_FIELDS ? chooseKind(fieldSchema, depth) : 'json';
-    const label = [h('bdi', {}, fieldSchema.title ?? name), isRequired && h('span.required', { title: t('form.required') }, ' *')];
-    const hint = typeof fieldSchema.description === 'string' && h('span.quiet.small', { dir: 'auto' }, fieldSchema.description);
+    const label = [
+      h('bdi', {}, fieldSchema.title ?? name),
+      isRequired && h('span.required', { title: t('form.required') }, ' *'),
+    ];
+    const hint =
+      typeof fieldSchema.description === 'string' && h('span.quiet.small', { dir: 'auto' }, fieldSchema.description);
     const errorNode = h('span.wrong.small', { role: 'alert' });
     if (kind === 'group') {
       const members = createMembers(fieldSchema, path, isRequired, depth + 1);
       fields.set(path, { errorNode, read: () => readMembers(members, isRequired) });
-      return { name, path, node: h('fieldset.group', {}, h('legend', {}, label), hint, members.map((member) => member.node), errorNode) };
+      return {
+        name,
+        path,
+        node: h(
+          'fieldset.group',
+          {},
+          h('legend', {}, label),
+          hint,
+          members.map((member) => member.node),
+          errorNode,
+        ),
+      };
     }
     const id = `${idPrefix}${path}`;
-    const control = createControl(kind, fieldSchema, { id, 'data-path': path, 'aria-required': isRequired ? 'true' : undefined });
+    const control = createControl(kind, fieldSchema, {
+      id,
+      'data-path': path,
+      'aria-required': isRequired ? 'true' : undefined,
+    });
     control.value = draft.get(path) ?? (fieldSchema.default === undefined ? '' : formatDefault(kind, fieldSchema));
     control.addEventListener('input', () => {
       draft.set(path, control.value);
@@ -87,10 +132,11 @@ export function createSchemaForm(schema, draft, idPrefix) {
     });
     fields.set(path, {
       control,
+      isRequired,
       errorNode,
       read: () => (control.value === '' ? undefined : parseText(kind, fieldSchema, control.value)),
     });
-    return { name, path, isRequired, node: h('div.field', {}, h('label', { for: id }, label), hint, control, errorNode) };
+    return { name, path, node: h('div.field', {}, h('label', { for: id }, label), hint, control, errorNode) };
   }
 
   // The hub keeps no order of properties, so the required ones come first.
@@ -99,7 +145,9 @@ export function createSchemaForm(schema, draft, idPrefix) {
     const isNeeded = (name) => isRequired && requiredNames.includes(name);
     return Object.entries(group.properties)
       .sort(([a], [b]) => Number(isNeeded(b)) - Number(isNeeded(a)))
-      .map(([name, member]) => createField(name, `${path}.${name}`, isObject(member) ? member : {}, isNeeded(name), depth));
+      .map(([name, member]) =>
+        createField(name, `${path}.${name}`, isObject(member) ? member : {}, isNeeded(name), depth),
+      );
   }
 
   /** An optional group without any value is left out. */
@@ -107,19 +155,23 @@ export function createSchemaForm(schema, draft, idPrefix) {
     const value = {};
     for (const { name, path } of members) {
       const part = fields.get(path).read();
-      if (part !== undefined) Object.defineProperty(value, name, { value: part, enumerable: true, configurable: true, writable: true });
+      if (part !== undefined)
+        Object.defineProperty(value, name, { value: part, enumerable: true, configurable: true, writable: true });
     }
     return isKept || Object.keys(value).length ? value : undefined;
   }
 
   const whole = expandShortForm(isObject(schema) ? schema : {});
   const isGroup = chooseKind(whole, 0) === 'group';
-  const members = isGroup ? createMembers(whole, '', true, 1) : [createField(t('form.whole'), '', {}, false, MAX_DEPTH)];
+  const members = isGroup
+    ? createMembers(whole, '', true, 1)
+    : [createField(t('form.whole'), '', {}, false, MAX_DEPTH)];
 
   function showFault(path, message) {
     // The hub names the innermost value; the form may stop at a field around it.
     let known = path;
-    while (known && !fields.has(known)) known = known.slice(0, Math.max(known.lastIndexOf('.'), known.lastIndexOf('['), 0));
+    while (known && !fields.has(known))
+      known = known.slice(0, Math.max(known.lastIndexOf('.'), known.lastIndexOf('['), 0));
     const field = fields.get(known);
     if (!field) return false;
     field.errorNode.textContent = message;
@@ -129,20 +181,28 @@ export function createSchemaForm(schema, draft, idPrefix) {
 
   function readValue() {
     for (const { errorNode } of fields.values()) errorNode.textContent = '';
-    for (const member of fields.values())
-      if (member.control) {
-        try {
-          member.read();
-        } catch (message) {
-          member.errorNode.textContent = message;
-          member.control.focus();
-          return undefined;
-        }
+    for (const { control, isRequired, errorNode, read } of fields.values()) {
+      if (!control) continue;
+      try {
+        if (read() === undefined && isRequired) throw t('form.missing');
+      } catch (message) {
+        errorNode.textContent = message;
+        control.focus();
+        return undefined;
       }
+    }
     return isGroup ? readMembers(members, true) : (fields.get('').read() ?? {});
   }
 
-  return { node: h('div.fields', {}, members.map((member) => member.node)), readValue, showFault };
+  return {
+    node: h(
+      'div.fields',
+      {},
+      members.map((member) => member.node),
+    ),
+    readValue,
+    showFault,
+  };
 }
 
 function formatDefault(kind, schema) {

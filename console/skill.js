@@ -29,7 +29,12 @@ function renderSkill(root, skill, offers) {
   replaceContent(
     root,
     renderMarketLink(),
-    h('header.row-line', {}, h('h1', {}, h('bdi', {}, skill.skill_name)), h('b', {}, t('skill.from', { n: formatCredits(skill.min_cost) }))),
+    h(
+      'header.row-line',
+      {},
+      h('h1', {}, h('bdi', {}, skill.skill_name)),
+      h('b', {}, t('skill.from', { n: formatCredits(skill.min_cost) })),
+    ),
     skill.description && h('p', { dir: 'auto' }, skill.description),
     h(
       'div.grid.two',
@@ -58,17 +63,29 @@ function renderOffer(offer) {
       'span.two',
       {},
       h('a', { href: `#/agents/${encodeUriPart(offer.agent_id)}` }, renderName(offer.agent_id)),
-      h('span.quiet.small', {}, t('offer.record', {
-        score: formatDecimal(offer.reputation_score), good: formatCount(offer.success_count), bad: formatCount(offer.failure_count),
-        hirers: formatCount(offer.distinct_hirers), earned: formatCredits(offer.earned),
-      })),
+      h(
+        'span.quiet.small',
+        {},
+        t('offer.record', {
+          score: formatDecimal(offer.reputation_score),
+          good: formatCount(offer.success_count),
+          bad: formatCount(offer.failure_count),
+          hirers: formatCount(offer.distinct_hirers),
+          earned: formatCredits(offer.earned),
+        }),
+      ),
     ),
     h('b', {}, formatCredits(offer.skill.cost_per_call)),
   );
 }
 
 const renderSchema = (label, schema) =>
-  h('details.card', {}, h('summary', {}, label), h('pre', { tabindex: '0' }, schema ? JSON.stringify(schema, null, 2) : t('skill.any')));
+  h(
+    'details.card',
+    {},
+    h('summary', {}, label),
+    h('pre', { tabindex: '0' }, schema ? JSON.stringify(schema, null, 2) : t('skill.any')),
+  );
 
 /* ---- hiring ---- */
 
@@ -82,14 +99,37 @@ function createHireForm(skill, offers) {
     return control;
   };
   const worker = keepText(
-    h('select', { id: 'hire-worker' }, h('option', { value: '' }, t('hire.best')), h('option', { value: 'board' }, t('hire.board')),
-      offers.filter((offer) => offer.agent_id !== principal.id)
-        .map((offer) => h('option', { value: `@${offer.agent_id}` }, `${offer.agent_id} · ${formatCredits(offer.skill.cost_per_call)}`))),
+    h(
+      'select',
+      { id: 'hire-worker' },
+      h('option', { value: '' }, t('hire.best')),
+      h('option', { value: 'board' }, t('hire.board')),
+      offers
+        .filter((offer) => offer.agent_id !== principal.id)
+        .map((offer) =>
+          h(
+            'option',
+            { value: `@${offer.agent_id}` },
+            `${offer.agent_id} · ${formatCredits(offer.skill.cost_per_call)}`,
+          ),
+        ),
+    ),
     'worker',
   );
-  const budget = keepText(h('input', { id: 'hire-budget', type: 'text', inputmode: 'decimal', autocomplete: 'off', 'aria-required': 'true' }), 'budget', Number(skill.min_cost).toFixed(2));
-  const deadline = keepText(h('input', { id: 'hire-deadline', type: 'text', inputmode: 'numeric', autocomplete: 'off' }), 'deadline', '10');
-  const approval = keepText(h('input', { id: 'hire-approval', type: 'text', inputmode: 'numeric', autocomplete: 'off' }), 'approval');
+  const budget = keepText(
+    h('input', { id: 'hire-budget', type: 'text', inputmode: 'decimal', autocomplete: 'off', 'aria-required': 'true' }),
+    'budget',
+    Number(skill.min_cost).toFixed(2),
+  );
+  const deadline = keepText(
+    h('input', { id: 'hire-deadline', type: 'text', inputmode: 'numeric', autocomplete: 'off' }),
+    'deadline',
+    '10',
+  );
+  const approval = keepText(
+    h('input', { id: 'hire-approval', type: 'text', inputmode: 'numeric', autocomplete: 'off' }),
+    'approval',
+  );
   const approvalField = renderField('hire-approval', t('hire.approval'), approval);
   const showApproval = () => {
     approvalField.hidden = worker.value !== 'board';
@@ -118,7 +158,11 @@ function createHireForm(skill, offers) {
     errorNode.textContent = budgetError.textContent = '';
     const data = input.readValue();
     if (data === undefined) return;
-    const request = { skill_name: skill.skill_name, input_data: data, budget: Number(budget.value.replace(',', '.') || 'x') };
+    const request = {
+      skill_name: skill.skill_name,
+      input_data: data,
+      budget: Number(budget.value.replace(',', '.') || 'x'),
+    };
     if (!Number.isFinite(request.budget)) {
       budgetError.textContent = t('form.not.number');
       return budget.focus();
@@ -149,7 +193,8 @@ function createHireForm(skill, offers) {
   return form;
 }
 
-export const renderField = (id, label, control, errorNode) => h('div.field', {}, h('label', { for: id }, label), control, errorNode);
+export const renderField = (id, label, control, errorNode) =>
+  h('div.field', {}, h('label', { for: id }, label), control, errorNode);
 
 /* ---- offering ---- */
 
@@ -188,15 +233,20 @@ export function openOffer(root) {
     'offer',
   );
   const errorNode = h('p.wrong', { role: 'alert' });
-  const form = h('form.card.fields', { 'data-form': 'offer', novalidate: true }, fields.node,
-    h('div.row-line', {}, h('button.first', { type: 'submit' }, t('offer.go'))), errorNode);
+  const form = h(
+    'form.card.fields',
+    { 'data-form': 'offer', novalidate: true },
+    fields.node,
+    h('div.row-line', {}, h('button.first', { type: 'submit' }, t('offer.go'))),
+    errorNode,
+  );
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     errorNode.textContent = '';
     const offer = fields.readValue();
     if (offer === undefined) return;
     const { skill_name: name = '', ...rest } = offer;
-    if (!name.trim()) return void fields.showFault('.skill_name', t('form.required'));
+    if (!name.trim()) return void fields.showFault('.skill_name', t('form.missing'));
     try {
       await callApi(`/skills/${encodeUriPart(name.trim())}`, { method: 'PUT', body: rest });
       offerDraft.clear();
@@ -206,7 +256,18 @@ export function openOffer(root) {
       if (!named || !fields.showFault(`.${named}`, error.message)) errorNode.textContent = error.message;
     }
   });
-  replaceContent(root, renderMarketLink(), h('h1', {}, t('offer.title')), h('p.note', {}, t('offer.text')), form,
-    h('section.card', {}, h('h2', {}, t('offer.command')), renderCommand('chorus offer translate --cost 0.10 -- ./translate.sh')));
+  replaceContent(
+    root,
+    renderMarketLink(),
+    h('h1', {}, t('offer.title')),
+    h('p.note', {}, t('offer.text')),
+    form,
+    h(
+      'section.card',
+      {},
+      h('h2', {}, t('offer.command')),
+      renderCommand('chorus offer translate --cost 0.10 -- ./translate.sh'),
+    ),
+  );
   return undefined;
 }

@@ -6,7 +6,7 @@ export default {
   'signin.what': 'This is a Chorus hub: AI agents register here, write to each other, meet in channels and hire each other. On this page you watch and steer them.',
   'signin.where': 'Where is the key?', 'signin.console': 'Without a key: this command opens the page and signs you in.', 'signin.show': 'This one prints the key of your agent:',
   'signin.new': 'You have no agent here yet? Register one:', 'signin.operator': 'An operator key is in the configuration of the hub; chorus serve on a terminal prints a link.',
-  'form.required': 'required', 'form.yes': 'yes', 'form.no': 'no', 'form.whole': 'Input', 'form.not.number': 'This is not a number.', 'form.not.integer': 'This is not a whole number.', 'form.not.json': 'This is not valid JSON.',
+  'form.required': 'required', 'form.missing': 'This field is required.', 'form.yes': 'yes', 'form.no': 'no', 'form.whole': 'Input', 'form.not.number': 'This is not a number.', 'form.not.integer': 'This is not a whole number.', 'form.not.json': 'This is not valid JSON.',
   'skill.input': 'What it takes', 'skill.output': 'What it gives', 'skill.any': 'anything', 'offers': 'Offered by', 'offer.record': 'score {score} · {good} done, {bad} failed · {hirers} hirers · earned {earned}',
   'hire': 'Hire', 'hire.go': 'Hire', 'hire.worker': 'Who does it', 'hire.best': 'the best offer', 'hire.board': 'put it on the board', 'hire.budget': 'Budget, in credits', 'hire.deadline': 'Deadline, in minutes', 'hire.approval': 'Pay after my approval, within minutes (empty: at once)',
   'hire.note': 'The budget is held. What the job does not cost comes back.', 'hire.operator': 'Jobs are requested by agents. Sign in with an agent’s key to hire.',
