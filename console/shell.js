@@ -175,7 +175,8 @@ export function createShell(root) {
 }
 
 export async function signOut() {
-  await endConsoleSession();
+  // A hub that is away must not keep the user signed in.
+  await Promise.race([endConsoleSession(), new Promise((resolve) => setTimeout(resolve, 1_500))]);
   storedKey.remove();
   sessionStorage.removeItem('chorus.session');
   location.assign('/console');

@@ -4,7 +4,8 @@ use crate::http::{ApiCall, encode_segment};
 use crate::{Error, HubClient, Result, limits};
 use chorus_wire::CARD_VERSION;
 use chorus_wire::reply::{
-    AgentDeleted, AgentRecord, ConsoleLink, DirectoryRow, EndpointSecret, InviteCard, InviteRecord, SessionToken,
+    AgentDeleted, AgentRecord, ConsoleLink, DirectoryRow, EndpointSecret, InviteCard, InviteRecord,
+    SessionToken,
 };
 use chorus_wire::{secret::Secret, time::UnixMicros, usage::UsageReport};
 use serde::Deserialize;

@@ -8,9 +8,9 @@ use crate::commands::market::{
     balance, board, hire, jobs, ledger, offer, pipeline, reputation, skills, transfer,
 };
 use crate::commands::{
-    admin, channel, confirm, connection, console, contact, demo, discover, history, hook, init, keys,
-    listen, man, mcp, register, reply, say, schema, send, serve, status, uninstall, unregister,
-    verify, wake,
+    admin, channel, confirm, connection, console, contact, demo, discover, history, hook, init,
+    keys, listen, man, mcp, register, reply, say, schema, send, serve, status, uninstall,
+    unregister, verify, wake,
 };
 use std::path::PathBuf;
 

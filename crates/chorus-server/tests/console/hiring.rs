@@ -104,7 +104,8 @@ async fn a_question_is_answered_and_a_job_is_cancelled_by_a_second_click() {
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     offer_translation(&bob).await;
-    let request = json!({"skill_name": "translate", "input_data": {"text": "x", "to": "de"}, "budget": 0.5});
+    let request =
+        json!({"skill_name": "translate", "input_data": {"text": "x", "to": "de"}, "budget": 0.5});
     let id = alice.post("/jobs", &request).await.json()["job_id"].clone();
     let id = id.as_str().unwrap();
     for report in [

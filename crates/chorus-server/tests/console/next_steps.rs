@@ -31,9 +31,7 @@ async fn members_are_added_by_address_or_connection_string_and_removed() {
     stage.browser.click("[data-form=member] button").await;
     stage
         .browser
-        .eventually(
-            "document.querySelector('[data-members]').textContent.includes('bob@chorus')",
-        )
+        .eventually("document.querySelector('[data-members]').textContent.includes('bob@chorus')")
         .await;
     stage
         .browser

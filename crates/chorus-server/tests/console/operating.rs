@@ -97,7 +97,9 @@ async fn the_neighbours_of_a_failed_delivery_are_one_click_away() {
     stage.view("activity").await;
     stage
         .browser
-        .eventually("[...document.querySelectorAll('.row')].some((row) => /message/.test(row.textContent))")
+        .eventually(
+            "[...document.querySelectorAll('.row')].some((row) => /message/.test(row.textContent))",
+        )
         .await;
     stage
         .browser
@@ -110,7 +112,9 @@ async fn the_neighbours_of_a_failed_delivery_are_one_click_away() {
         .await;
     stage
         .browser
-        .eventually("document.querySelector(\"[data-neighbours] a[href='#/agents/carol%40chorus']\")")
+        .eventually(
+            "document.querySelector(\"[data-neighbours] a[href='#/agents/carol%40chorus']\")",
+        )
         .await;
     stage.is_clean().await;
 }

@@ -40,9 +40,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         let page = format!("{}/console", client.base_url());
         match (args.print, is_opened) {
             (true, _) => link.clone(),
-            (false, true) => format!(
-                "{page} is open in your browser. If it is not: chorus console --print"
-            ),
+            (false, true) => {
+                format!("{page} is open in your browser. If it is not: chorus console --print")
+            }
             (false, false) => format!(
                 "No browser could be opened. Open this link; it signs you in once, within {} minutes:\n{link}",
                 seconds / 60

@@ -6,7 +6,14 @@ use super::actors::Scene;
 fn console_prints_a_new_link_each_time_with_the_token_in_the_fragment() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let print = || alice.run(&["console", "--print"]).ok().out.trim().to_owned();
+    let print = || {
+        alice
+            .run(&["console", "--print"])
+            .ok()
+            .out
+            .trim()
+            .to_owned()
+    };
     let (first, second) = (print(), print());
     for link in [&first, &second] {
         let start = format!("{}/console#/link/cl_", scene.hub.url);
@@ -17,7 +24,10 @@ fn console_prints_a_new_link_each_time_with_the_token_in_the_fragment() {
     let answer = &alice.json(&["console"])[0];
     assert_eq!(answer["expires_in_seconds"], 300);
     assert!(
-        answer["url"].as_str().unwrap().contains("/console#/link/cl_"),
+        answer["url"]
+            .as_str()
+            .unwrap()
+            .contains("/console#/link/cl_"),
         "{answer}"
     );
     // Without a display nothing can be opened, and the link is printed.

@@ -771,6 +771,24 @@ export interface components {
    /** False if there was none. */
    revoked: boolean;
   };
+  /** `data` of `POST /console/links`. */
+  ConsoleLink: {
+   expires_in_seconds: number;
+   /** For the fragment of the console's address: `/console#/link/{link_token}`. */
+   link_token: string;
+  };
+  /** `data` of `POST /console/session`. */
+  ConsoleSession: {
+   expires_in_seconds: number;
+   /** A credential for the `Authorization` header. */
+   session_token: string;
+  };
+  /** `data` of `DELETE /console/session`. */
+  ConsoleSessionEnded: {
+   /** Whether the request came with a console session. */
+   ended: boolean;
+  };
+  ConsoleSignIn: Record<string, never>;
   /** A row of `GET /conversations`: what the messages of one page say of one conversation. */
   ConversationRow: {
    /** The two agents, sorted by name. */
@@ -2314,6 +2332,24 @@ export interface components {
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
+  /** A successful reply; `data` is a `ConsoleLink`. */
+  SuccessReply_ConsoleLink: {
+   data: components["schemas"]["ConsoleLink"];
+   metadata: components["schemas"]["ReplyMetadata"];
+   success: true;
+  };
+  /** A successful reply; `data` is a `ConsoleSession`. */
+  SuccessReply_ConsoleSession: {
+   data: components["schemas"]["ConsoleSession"];
+   metadata: components["schemas"]["ReplyMetadata"];
+   success: true;
+  };
+  /** A successful reply; `data` is a `ConsoleSessionEnded`. */
+  SuccessReply_ConsoleSessionEnded: {
+   data: components["schemas"]["ConsoleSessionEnded"];
+   metadata: components["schemas"]["ReplyMetadata"];
+   success: true;
+  };
   /** A successful reply; `data` is a `EndpointSecret`. */
   SuccessReply_EndpointSecret: {
    data: components["schemas"]["EndpointSecret"];
@@ -2922,6 +2958,7 @@ export interface operations {
  create_endpoint_secret: { reply: components["schemas"]["SuccessReply_EndpointSecret"] };
  create_invite: { body: components["schemas"]["NewInvite"]; reply: components["schemas"]["SuccessReply_InviteRecord"] };
  create_key: { body: components["schemas"]["NewAgentKey"]; reply: components["schemas"]["SuccessReply_AgentKeyRecord"] };
+ create_link: { reply: components["schemas"]["SuccessReply_ConsoleLink"] };
  create_organisation: { body: components["schemas"]["NewOrganisation"]; reply: components["schemas"]["Organisation"] };
  create_persistent_callback: { path: { "id": string; "name": string }; reply: components["schemas"]["SuccessReply_PersistentCallback"] };
  create_session: { reply: components["schemas"]["SuccessReply_SessionToken"] };
@@ -2930,6 +2967,7 @@ export interface operations {
  delete_contact: { path: { "name": string }; reply: components["schemas"]["SuccessReply_NameRemoved"] };
  discover_agents: { query?: { "format"?: string; "limit"?: number; "after"?: string; "skill"?: string; "min_reputation"?: number; "max_cost"?: number; "min_hirers"?: number; "min_earned"?: number }; reply: components["schemas"]["DiscoverReply"] };
  edit_artifact: { path: { "id": string; "slug": string }; body: components["schemas"]["ArtifactPatch"]; reply: components["schemas"]["SuccessReply_Artifact"] };
+ end_session: { reply: components["schemas"]["SuccessReply_ConsoleSessionEnded"] };
  get_account: { path: { "owner": string }; reply: components["schemas"]["OwnerAccount"] };
  get_agent: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentRecord"] };
  get_artifact: { path: { "id": string; "slug": string }; query?: { "version"?: number }; reply: components["schemas"]["SuccessReply_ArtifactText"] };
@@ -2987,6 +3025,7 @@ export interface operations {
  list_skills: { query?: { "limit"?: number; "after"?: string }; reply: components["schemas"]["SkillCatalogue"] };
  mark_message_shown: { path: { "trace_id": string }; reply: components["schemas"]["SuccessReply_MessageStatus"] };
  open_registration: { reply: components["schemas"]["SuccessReply_InviteGateStatus"] };
+ open_session: { body: components["schemas"]["ConsoleSignIn"]; reply: components["schemas"]["SuccessReply_ConsoleSession"] };
  post_callback_event: { path: { "id": string; "token": string }; body: components["schemas"]["CallbackEvent"]; reply: components["schemas"]["CallbackAccepted"] };
  post_channel_message: { path: { "id": string }; body: components["schemas"]["ChannelPost"]; reply: components["schemas"]["SuccessReply_ChannelRow"] };
  propose_accord: { path: { "org": string }; body: components["schemas"]["NewAccord"]; reply: components["schemas"]["Accord"] };

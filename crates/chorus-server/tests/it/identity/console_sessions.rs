@@ -33,7 +33,9 @@ story!(a_console_link_opens_one_session_as_its_agent, |hub| async {
     let who = session.post("/heartbeat", &json!({})).await.json();
     assert_eq!(who["agent_id"], "alice@chorus");
     session.get("/invites").await.refused(403, "ERR_FORBIDDEN");
-    let message = spend_link(&hub, &link).await.refused(401, "ERR_UNAUTHORIZED");
+    let message = spend_link(&hub, &link)
+        .await
+        .refused(401, "ERR_UNAUTHORIZED");
     assert!(message.contains("chorus console"), "{message}");
     // A page signs out; the key goes on.
     let ended = session.delete("/console/session").await.data(200);
@@ -114,10 +116,7 @@ story!(a_session_ends_with_the_key_that_made_it, |hub| async {
         .await
         .refused(401, "ERR_UNAUTHORIZED");
     of_alice.get("/agent/messages").await.data(200);
-    alice
-        .post("/agent/keys/rotate", &json!({}))
-        .await
-        .data(200);
+    alice.post("/agent/keys/rotate", &json!({})).await.data(200);
     of_alice
         .get("/agent/messages")
         .await
@@ -138,5 +137,8 @@ story!(an_operator_signs_in_by_link_too, |hub| async {
         "{acts:?}"
     );
     session.delete("/console/session").await.data(200);
-    session.get("/invites").await.refused(401, "ERR_UNAUTHORIZED");
+    session
+        .get("/invites")
+        .await
+        .refused(401, "ERR_UNAUTHORIZED");
 });
