@@ -13,8 +13,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(create_link))
-        .routes(routes!(open_session, end_session))
+        .routes(routes!(create_console_link))
+        .routes(routes!(open_console_session, end_console_session))
 }
 
 /// Create a console link
@@ -23,7 +23,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// browsers do not send, so it reaches no log.
 #[utoipa::path(post, path = "/console/links", tag = "identity", security(("agent_key" = ["any"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<ConsoleLink>, description = "The token of the link.")))]
-async fn create_link(
+async fn create_console_link(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
 ) -> ApiResult {
@@ -40,7 +40,7 @@ async fn create_link(
 #[utoipa::path(post, path = "/console/session", tag = "identity", request_body = ConsoleSignIn,
     responses((status = 200, body = SuccessReply<ConsoleSession>, description = "The credential of the session."),
         (status = 401, description = "The link was used before, or has expired.")))]
-async fn open_session(State(state): State<AppState>, JsonBytes(body): JsonBytes) -> ApiResult {
+async fn open_console_session(State(state): State<AppState>, JsonBytes(body): JsonBytes) -> ApiResult {
     let link_token = Secret::new(ConsoleSignIn::parse(&body)?.link_token);
     reply::wrapped_json(
         &state,
@@ -54,7 +54,7 @@ async fn open_session(State(state): State<AppState>, JsonBytes(body): JsonBytes)
 /// The session that the request came with. Keys are not ended by it.
 #[utoipa::path(delete, path = "/console/session", tag = "identity", security(("agent_key" = ["any"]), ("operator_key" = [])),
     responses((status = 200, body = SuccessReply<ConsoleSessionEnded>, description = "The session has ended.")))]
-async fn end_session(
+async fn end_console_session(
     State(state): State<AppState>,
     RequireKey(_): RequireKey,
     headers: HeaderMap,
