@@ -5,6 +5,7 @@ import { h, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatKind, formatTime, t } from './words.js';
 import { hubState, loadEarlierLog, principal, subscribe } from './hub.js';
 import { createVirtualList } from './list.js';
+import { renderNextStep } from './next_step.js';
 import { renderNeighbours } from './operator.js';
 
 const READ_AHEAD_ENTRIES = 10_000;
@@ -61,7 +62,7 @@ export function openView(root) {
     height: 32,
     fillRow,
     label: t('view.activity'),
-    emptyText: t('log.empty'),
+    emptyText: renderNextStep('activity', 'chorus send bob "hello"'),
     onOpen: (entry) => openEntry(entry),
     onEnd: () => {
       loadEarlierLog().catch(() => {});

@@ -163,6 +163,7 @@ async fn every_empty_view_of_a_fresh_hub_says_the_next_step() {
         ("conversations", "chorus send bob"),
         ("channels", "chorus channel create room"),
         ("sessions", "chorus init"),
+        ("activity", "chorus send bob"),
         ("market", "chorus offer translate"),
         ("market", "chorus hire translate --board"),
     ] {
