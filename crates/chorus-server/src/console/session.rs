@@ -40,7 +40,10 @@ async fn create_console_link(
 #[utoipa::path(post, path = "/console/session", tag = "identity", request_body = ConsoleSignIn,
     responses((status = 200, body = SuccessReply<ConsoleSession>, description = "The credential of the session."),
         (status = 401, description = "The link was used before, or has expired.")))]
-async fn open_console_session(State(state): State<AppState>, JsonBytes(body): JsonBytes) -> ApiResult {
+async fn open_console_session(
+    State(state): State<AppState>,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult {
     let link_token = Secret::new(ConsoleSignIn::parse(&body)?.link_token);
     reply::wrapped_json(
         &state,

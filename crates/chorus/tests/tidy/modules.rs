@@ -220,6 +220,7 @@ const WIRE: EdgeTable = &[
     ("json", &["contract"]),
     ("sse", &["cursor"]),
     ("event_chunk", &["cursor", "limits", "sse"]),
+    ("console", &["contract"]),
     ("invite", &["contract", "limits", "time"]),
     ("agent_card", &["contract", "identity", "limits"]),
     (
