@@ -2955,10 +2955,10 @@ export interface operations {
  create_artifact: { path: { "id": string }; body: components["schemas"]["NewArtifact"]; reply: components["schemas"]["SuccessReply_Artifact"] };
  create_channel: { body: components["schemas"]["NewChannel"]; reply: components["schemas"]["SuccessReply_Channel"] };
  create_connection: { reply: components["schemas"]["SuccessReply_ConnectionCreated"] };
+ create_console_link: { reply: components["schemas"]["SuccessReply_ConsoleLink"] };
  create_endpoint_secret: { reply: components["schemas"]["SuccessReply_EndpointSecret"] };
  create_invite: { body: components["schemas"]["NewInvite"]; reply: components["schemas"]["SuccessReply_InviteRecord"] };
  create_key: { body: components["schemas"]["NewAgentKey"]; reply: components["schemas"]["SuccessReply_AgentKeyRecord"] };
- create_link: { reply: components["schemas"]["SuccessReply_ConsoleLink"] };
  create_organisation: { body: components["schemas"]["NewOrganisation"]; reply: components["schemas"]["Organisation"] };
  create_persistent_callback: { path: { "id": string; "name": string }; reply: components["schemas"]["SuccessReply_PersistentCallback"] };
  create_session: { reply: components["schemas"]["SuccessReply_SessionToken"] };
@@ -2967,7 +2967,7 @@ export interface operations {
  delete_contact: { path: { "name": string }; reply: components["schemas"]["SuccessReply_NameRemoved"] };
  discover_agents: { query?: { "format"?: string; "limit"?: number; "after"?: string; "skill"?: string; "min_reputation"?: number; "max_cost"?: number; "min_hirers"?: number; "min_earned"?: number }; reply: components["schemas"]["DiscoverReply"] };
  edit_artifact: { path: { "id": string; "slug": string }; body: components["schemas"]["ArtifactPatch"]; reply: components["schemas"]["SuccessReply_Artifact"] };
- end_session: { reply: components["schemas"]["SuccessReply_ConsoleSessionEnded"] };
+ end_console_session: { reply: components["schemas"]["SuccessReply_ConsoleSessionEnded"] };
  get_account: { path: { "owner": string }; reply: components["schemas"]["OwnerAccount"] };
  get_agent: { path: { "id": string }; reply: components["schemas"]["SuccessReply_AgentRecord"] };
  get_artifact: { path: { "id": string; "slug": string }; query?: { "version"?: number }; reply: components["schemas"]["SuccessReply_ArtifactText"] };
@@ -3024,8 +3024,8 @@ export interface operations {
  list_schemas: { reply: components["schemas"]["SchemaList"] };
  list_skills: { query?: { "limit"?: number; "after"?: string }; reply: components["schemas"]["SkillCatalogue"] };
  mark_message_shown: { path: { "trace_id": string }; reply: components["schemas"]["SuccessReply_MessageStatus"] };
+ open_console_session: { body: components["schemas"]["ConsoleSignIn"]; reply: components["schemas"]["SuccessReply_ConsoleSession"] };
  open_registration: { reply: components["schemas"]["SuccessReply_InviteGateStatus"] };
- open_session: { body: components["schemas"]["ConsoleSignIn"]; reply: components["schemas"]["SuccessReply_ConsoleSession"] };
  post_callback_event: { path: { "id": string; "token": string }; body: components["schemas"]["CallbackEvent"]; reply: components["schemas"]["CallbackAccepted"] };
  post_channel_message: { path: { "id": string }; body: components["schemas"]["ChannelPost"]; reply: components["schemas"]["SuccessReply_ChannelRow"] };
  propose_accord: { path: { "org": string }; body: components["schemas"]["NewAccord"]; reply: components["schemas"]["Accord"] };
