@@ -23,6 +23,7 @@ import {
 import { encodeUriPart, getApi } from './api.js';
 import { hubState, principal, subscribe } from './hub.js';
 import { createLineChart } from './chart.js';
+import { getConversationHash, listConversationsWith } from './conversation_state.js';
 import { createVirtualList } from './list.js';
 import { renderNextStep } from './next_step.js';
 import { createAgentAdmin } from './operator.js';
@@ -196,7 +197,7 @@ function openAgent(root, id) {
     },
   );
   render();
-  return subscribe(['messages', 'log', 'agents'], throttleToRepaint(render));
+  return subscribe(['conversations', 'log', 'agents'], throttleToRepaint(render));
 }
 
 const renderBackLink = () => h('a.back', { href: '#/agents' }, renderIcon('back'), t('view.agents'));
@@ -295,12 +296,7 @@ function renderConversations(record) {
     );
   }
   if (record.agent_id === principal.id) return undefined;
-  const latestMessages = new Map();
-  for (const message of hubState.messages.values()) {
-    if (message.sender_id !== record.agent_id && message.receiver_id !== record.agent_id) continue;
-    latestMessages.set(message.envelope.conversation_id ?? '', message);
-  }
-  const conversations = [...latestMessages].sort((a, b) => b[1].id - a[1].id);
+  const conversations = listConversationsWith(record.agent_id);
   return h(
     'section',
     {},
@@ -309,17 +305,17 @@ function renderConversations(record) {
       ? h(
           'ul.lines',
           {},
-          conversations.map(([conversationId, message]) =>
+          conversations.map((row) =>
             h(
               'li',
               {},
               h(
                 'a',
-                { href: `#/conversations/${encodeUriPart(record.agent_id)}/${encodeUriPart(conversationId)}` },
-                h('bdi', {}, conversationId || t('thread.none')),
+                { href: getConversationHash(record.agent_id, row.conversationId) },
+                h('bdi', {}, row.conversationId || t('thread.none')),
               ),
-              h('bdi.quiet.cut', {}, message.envelope.original_text),
-              h('time.quiet', {}, formatTimestamp(message.timestamp)),
+              h('bdi.quiet.cut', {}, row.lastText),
+              h('time.quiet', {}, formatTimestamp(row.lastAt)),
             ),
           ),
         )

@@ -4,6 +4,7 @@ import { h, replaceContent } from './dom.js';
 import { t } from './words.js';
 import { fetchPrincipal, openConsoleSession, storedKey } from './api.js';
 import { startUpdates } from './hub.js';
+import { followInbox } from './inbox.js';
 import { loadModule } from './load.js';
 import { applyStoredTheme, createShell, installShortcuts } from './shell.js';
 import { showSignIn } from './sign_in.js';
@@ -24,13 +25,15 @@ const viewLoaders = {
 /** Splits the URL hash into view and arguments: `#/agents/alice%40chorus` is the view `agents` with one argument. */
 function parseHash() {
   const [view, ...segments] = location.hash.replace(/^#\/?/, '').split('/');
-  const args = segments.filter(Boolean).map((segment) => {
+  const args = segments.map((segment) => {
     try {
       return decodeURIComponent(segment);
     } catch {
       return segment;
     }
   });
+  // An empty argument before another one counts: a conversation without an id.
+  while (args.at(-1) === '') args.pop();
   return Object.hasOwn(viewLoaders, view) ? [view, args] : ['overview', []];
 }
 
@@ -53,6 +56,7 @@ async function showView() {
 
 function openConsole(identity) {
   startUpdates(identity);
+  followInbox();
   const rebuildShell = () => {
     shell?.dispose();
     shell = createShell(root);

@@ -1,15 +1,12 @@
 // The channels view: the list of channels, and one channel with its live events, members and a form to post a message.
 
-import { h, linkUrls, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
-import { formatCount, formatTime, t } from './words.js';
-import { callApi, encodeUriPart, getApi, postApi, requestSessionToken, storedKey } from './api.js';
-import { hubState, notifySubscribers, principal, repeatEvery, subscribe } from './hub.js';
+import { h, renderAvatar, renderIcon, renderName, replaceContent } from './dom.js';
+import { formatCount, t } from './words.js';
+import { callApi, encodeUriPart, getApi, postApi } from './api.js';
+import { principal, repeatEvery, subscribe } from './hub.js';
 import { createComposer } from './composer.js';
-import { followStream } from './stream.js';
-import { createChannelTools } from './members.js';
-import { renderNextStep } from './next_step.js';
-
-const MAX_EVENTS = 400;
+import { openChannelLog } from './channel_log.js';
+import { getChannelUnread } from './channel_unread.js';
 
 export function openView(root, id) {
   const list = h('ul.picks');
@@ -52,7 +49,12 @@ export function openView(root, id) {
               renderName(channel.name),
               h('bdi.quiet.small.cut', {}, channel.context ?? channel.service ?? ''),
             ),
-            h('span.quiet.small', {}, t('channel.members', { n: formatCount(channel.members) })),
+            h(
+              'span.two.end',
+              {},
+              h('span.quiet.small', {}, t('channel.members', { n: formatCount(channel.members) })),
+              getChannelUnread(channel.id) > 0 && h('span.badge', {}, formatCount(getChannelUnread(channel.id))),
+            ),
           ),
           channel.membership === 'invited' && createInvitationForm(channel, loadChannels),
         ),
@@ -60,7 +62,10 @@ export function openView(root, id) {
       !channels.length && h('li', {}, renderNextStep('channels', 'chorus channel create room')),
     );
   };
-  const cleanups = [repeatEvery(8_000, loadChannels)];
+  const cleanups = [
+    repeatEvery(8_000, loadChannels),
+    subscribe(['unread-channels'], () => loadChannels().catch(() => {})),
+  ];
   if (id) cleanups.push(openChannel(detail, id));
   else replaceContent(detail, h('p.empty', {}, t('channel.choose')));
   return () => cleanups.forEach((cleanup) => cleanup());
@@ -119,15 +124,16 @@ function createChannelForm() {
 function openChannel(root, id) {
   const titleNode = h('b', {}, '…');
   const contextNode = h('bdi.quiet.cut');
-  const logNode = h('div.thread', { role: 'log', 'aria-label': t('channel.one'), tabindex: '0' });
   const rosterNode = h('ul.roster', { 'aria-label': t('channel.roster') });
   const form = createComposer({
     label: t('channel.say'),
     note: t('channel.as', { id: principal.id || t('role.operator') }),
+    place: `channel ${id}`,
     buildBody: (content) => ({ content }),
     sendBody: (body, idempotencyKey) =>
       postApi(`/channels/${encodeUriPart(id)}/messages`, body, { 'idempotency-key': idempotencyKey }),
   });
+  const log = openChannelLog(id, () => loadMembers().catch(() => {}));
   replaceContent(
     root,
     h(
@@ -137,36 +143,13 @@ function openChannel(root, id) {
       h('span.hash', { 'aria-hidden': 'true' }, '#'),
       titleNode,
       contextNode,
+      h('span.spring'),
+      log.searchField,
     ),
     rosterNode,
-    createChannelTools(id),
-    logNode,
+    log.node,
     form,
   );
-
-  const events = new Map();
-  const openCalls = new Set();
-  const render = throttleToRepaint(() => {
-    const isAtBottom =
-      logNode.scrollHeight - logNode.scrollTop - logNode.clientHeight < 80 || !logNode.childElementCount;
-    const results = new Map();
-    for (const event of events.values())
-      if (event.type === 'tool_result') results.set(`${event.sender} ${event.id}`, event);
-    const ordered = [...events.values()].sort((a, b) => a.cursor - b.cursor);
-    const callKeys = new Set(
-      ordered.filter((event) => event.type === 'tool_call').map((event) => `${event.sender} ${event.id}`),
-    );
-    replaceContent(
-      logNode,
-      ordered.slice(-MAX_EVENTS).map((event) => renderEvent(event, results, callKeys, openCalls)),
-      !ordered.length && h('p.empty', {}, t('channel.silent')),
-    );
-    if (isAtBottom) logNode.scrollTop = logNode.scrollHeight;
-  });
-  const storeEvent = (event, streamCursor) => {
-    const cursor = event.cursor ?? Number(streamCursor);
-    if (cursor) events.set(cursor, { ...event, cursor });
-  };
   const loadMembers = async () => {
     const members = await getApi(`/channels/${encodeUriPart(id)}/members`);
     replaceContent(
@@ -193,156 +176,10 @@ function openChannel(root, id) {
       titleNode.textContent = channel.name;
       contextNode.textContent = channel.context ?? '';
     },
-    (error) => {
+    () => {
       titleNode.textContent = '';
-      replaceContent(logNode, h('p.note', {}, error.message));
     },
   );
-
-  // Cursor 0: the stream replays the channel's history and then continues live.
-  const stream = followStream({
-    getAddress: async () =>
-      principal.role === 'operator'
-        ? { path: `/channels/${encodeUriPart(id)}/stream`, headers: { authorization: `Bearer ${storedKey.get()}` } }
-        : { path: `/channels/${encodeUriPart(id)}/stream?session=${await requestSessionToken()}` },
-    onEvent: (kind, event, cursor) => {
-      if (kind === 'connected' || !event) return;
-      storeEvent({ type: kind, ...event }, cursor);
-      if (kind === 'member' || kind === 'status') loadMembers().catch(() => {});
-      render();
-    },
-    onState: (state) => {
-      if (state === 'ended') hubState.streamStates.delete('channel');
-      else hubState.streamStates.set('channel', state);
-      notifySubscribers('connection');
-    },
-    startCursor: '0',
-    closeWhenHidden: true,
-  });
-  const cleanups = [repeatEvery(6_000, loadMembers), subscribe(['channels'], render)];
-  render();
-  return () => {
-    stream.stop();
-    hubState.streamStates.delete('channel');
-    cleanups.forEach((cleanup) => cleanup());
-  };
-}
-
-/**
- * One channel event. A tool call and its result share one `details` element, so a result is rendered only if its call is
- * unknown.
- */
-function renderEvent(event, results, callKeys, openCalls) {
-  if (event.type === 'gap') return h('p.aside', {}, t('channel.gap'));
-  const timeNode = h('time.quiet.small', {}, formatTime(event.timestamp));
-  const isOwn = event.agent_id === principal.id || (event.sender_kind === 'person' && event.sender === principal.id);
-  switch (event.type) {
-    case 'message':
-      return h(
-        'article.line',
-        { class: isOwn ? 'mine' : '' },
-        renderAvatar(event.sender),
-        h(
-          'div',
-          {},
-          h(
-            'header.row-line',
-            {},
-            renderName(event.sender, 'b'),
-            event.sender_kind === 'agent' && h('span.chip', {}, t('channel.agent')),
-            timeNode,
-          ),
-          h('p.said', { dir: 'auto' }, renderMentions(event)),
-          event.parts?.length > 0 && h('p.quiet.small', {}, t('channel.parts', { n: event.parts.length })),
-        ),
-      );
-    case 'tool_call': {
-      const result = results.get(`${event.sender} ${event.id}`);
-      const details = h(
-        'details.tool',
-        { open: openCalls.has(event.cursor), 'data-call': event.id },
-        h(
-          'summary',
-          { 'data-key': `call ${event.cursor}` },
-          h('span', { class: `dot ${result ? 'good' : 'busy'}` }),
-          renderName(event.sender),
-          h('code', {}, event.name),
-          h('span.quiet.small.cut', {}, JSON.stringify(event.args ?? {})),
-          timeNode,
-        ),
-        event.args !== undefined && h('pre', {}, JSON.stringify(event.args, null, 2)),
-        h('pre', {}, result ? result.content : t('channel.running')),
-      );
-      details.addEventListener('toggle', () =>
-        details.open ? openCalls.add(event.cursor) : openCalls.delete(event.cursor),
-      );
-      return details;
-    }
-    case 'tool_result':
-      return callKeys.has(`${event.sender} ${event.id}`)
-        ? undefined
-        : h(
-            'details.tool',
-            {},
-            h('summary', {}, h('span.dot.good'), renderName(event.sender), h('code', {}, event.id), timeNode),
-            h('pre', {}, event.content),
-          );
-    case 'status':
-      return (
-        event.status &&
-        h('p.aside', {}, h('span.dot.busy'), renderName(event.sender), ' ', h('bdi', {}, event.status), ' ', timeNode)
-      );
-    case 'error':
-      return h(
-        'p.aside.bad',
-        {},
-        h('span.dot.bad'),
-        renderName(event.sender),
-        ' ',
-        h('bdi', {}, event.message),
-        event.code && h('code', {}, event.code),
-        ' ',
-        timeNode,
-      );
-    case 'member':
-      return h(
-        'p.aside',
-        {},
-        renderName(event.name ?? event.sender),
-        ' ',
-        t(`member.${event.change}`),
-        event.message && [': ', h('bdi', {}, event.message)],
-        ' ',
-        timeNode,
-      );
-    case 'artifact':
-    case 'file': {
-      const text =
-        event.type === 'file'
-          ? t('channel.put', { name: event.name })
-          : t('channel.wrote', { name: event.name, n: event.version });
-      return h('p.aside', {}, renderName(event.sender), ' ', h('bdi', {}, text), ' ', timeNode);
-    }
-    default:
-      return undefined;
-  }
-}
-
-function renderMentions(event) {
-  const text = event.content ?? '';
-  const mentions = (event.mentions ?? []).map((memberName) => `@${memberName}`);
-  if (!mentions.length) return linkUrls(text);
-  const nodes = [];
-  let rest = text;
-  while (rest) {
-    const found = mentions
-      .map((mention) => [rest.indexOf(mention), mention])
-      .filter(([index]) => index >= 0)
-      .sort((a, b) => a[0] - b[0] || b[1].length - a[1].length);
-    if (!found.length) break;
-    const [index, mention] = found[0];
-    nodes.push(linkUrls(rest.slice(0, index)), h('b.mention', {}, mention));
-    rest = rest.slice(index + mention.length);
-  }
-  return [...nodes, linkUrls(rest)];
+  const cleanups = [repeatEvery(6_000, loadMembers), log.stop];
+  return () => cleanups.forEach((cleanup) => cleanup());
 }

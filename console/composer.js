@@ -2,13 +2,14 @@
 
 import { h } from './dom.js';
 import { createUuid } from './api.js';
+import { keepDraft, saveDraft } from './drafts.js';
 import { t } from './words.js';
 
 /**
- * `label` names the field, `note` is shown below it, `maxLength` limits the text. `buildBody(text)` makes the request body and
- * `sendBody(body, idempotencyKey)` sends it.
+ * `label` names the field, `note` is shown below it, `maxLength` limits the text, `place` names the draft. `buildBody(text)` makes
+ * the request body and `sendBody(body, idempotencyKey)` sends it.
  */
-export function createComposer({ label, note, maxLength, buildBody, sendBody }) {
+export function createComposer({ label, note, maxLength, place, buildBody, sendBody }) {
   const field = h('textarea', {
     rows: 2,
     maxlength: maxLength,
@@ -25,6 +26,7 @@ export function createComposer({ label, note, maxLength, buildBody, sendBody }) 
     h('div.row-line', {}, h('span.quiet.small', {}, note), h('span.spring'), sendButton),
     errorNode,
   );
+  keepDraft(field, place);
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -37,7 +39,7 @@ export function createComposer({ label, note, maxLength, buildBody, sendBody }) 
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     const text = field.value.trim();
-    if (!text) return;
+    if (!text || sendButton.disabled) return;
     if (attempt.text !== text) attempt = { text, body: buildBody(text), idempotencyKey: createUuid() };
     sendButton.disabled = true;
     errorNode.textContent = '';
@@ -45,6 +47,7 @@ export function createComposer({ label, note, maxLength, buildBody, sendBody }) 
       await sendBody(attempt.body, attempt.idempotencyKey);
       attempt = {};
       field.value = '';
+      saveDraft(place, '');
     } catch (error) {
       errorNode.textContent = error.message;
     }

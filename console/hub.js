@@ -4,13 +4,13 @@
 import { encodeUriPart, getApi, getPage, getPublic, principal, requestSessionToken, storedKey } from './api.js';
 import { followStream } from './stream.js';
 import { OPEN_ITEM_KINDS, addFrame, createFrameState, setOpenItems } from './frames.js';
+import { isNotifying } from './notify.js';
 
 export { principal };
 
 const MAX_SAMPLES = 90;
 const HEALTH_POLL_MS = 2_000;
 const MAX_LOG_ENTRIES = 30_000;
-const MAX_MESSAGES = 5_000;
 
 export const hubState = {
   health: undefined,
@@ -19,12 +19,6 @@ export const hubState = {
   agents: new Map(),
   rates: { messages: [], frames: [], requests: [] },
   frameStreams: 0,
-  messages: new Map(),
-  isHistoryLoaded: false,
-  isHistoryComplete: false,
-  deliveryStates: new Map(),
-  /** Messages that a view shows; their delivery state is refreshed first. */
-  visibleMessages: [],
   frames: createFrameState(),
   log: [],
   logStart: 0,
@@ -43,8 +37,9 @@ export function subscribe(topics, callback) {
   return () => topics.forEach((topic) => subscribers.get(topic).delete(callback));
 }
 
-export function notifySubscribers(topic) {
-  subscribers.get(topic)?.forEach((callback) => callback());
+/** `event` is what happened, for topics of single events: `message`, `receipt` and `shown`. */
+export function notifySubscribers(topic, event) {
+  subscribers.get(topic)?.forEach((callback) => callback(event));
 }
 
 function trackStreamState(stream) {
@@ -174,7 +169,8 @@ function startAgentStreams() {
       getAddress: async () => ({ path: `/agent/inbox?session=${await requestSessionToken()}` }),
       onEvent: handleInboxEvent,
       onState: trackStreamState('inbox'),
-      closeWhenHidden: true,
+      // A page that notifies goes on listening.
+      closeWhenHidden: () => !isNotifying(),
     });
   }
   if (principal.handle) {
@@ -186,26 +182,22 @@ function startAgentStreams() {
       startCursor: '0',
     });
   }
-  repeatEvery(principal.hasEndpoint ? 1_000 : 3_000, loadHistory);
-  repeatEvery(5_000, refreshDeliveryStates);
 }
 
 function handleInboxEvent(name, data, id) {
   if (name === 'message') {
-    storeMessage({ ...data, id: Number(id), receiver_id: principal.id, delivered_via: 'sse' });
-    notifySubscribers('messages');
-  } else if (name === 'receipt') {
-    hubState.deliveryStates.set(data.trace_id, data.response?.status === 'error' ? 'declined' : 'acknowledged');
-    notifySubscribers('messages');
+    notifySubscribers('message', { ...data, id: Number(id), receiver_id: principal.id, delivered_via: 'sse' });
+  } else if (name === 'receipt' || name === 'shown') {
+    notifySubscribers(name, data);
   } else if (name === 'job' || name === 'job_update' || name === 'job_result') notifySubscribers('jobs');
-  else if (name === 'channel') notifySubscribers('channels');
+  else if (name === 'channel') notifySubscribers('channel', data);
   if (name !== 'connected') appendLogEntry(name, pickPublicFields(name, data));
 }
 
 /** The fields of an inbox event that the log may show. Callback URLs and tool tokens are credentials and are left out. */
 function pickPublicFields(name, data = {}) {
   if (name === 'message') return { sender_id: data.sender_id, receiver_id: principal.id, trace_id: data.trace_id };
-  if (name === 'receipt')
+  if (name === 'receipt' || name === 'shown')
     return { receiver_id: data.receiver_id, trace_id: data.trace_id, status: data.response?.status };
   if (name === 'channel') return { channel: data.channel?.name ?? data.channel?.id, sender: data.message?.sender };
   if (name === 'gap') return { from: data.from, to: data.to };
@@ -271,76 +263,6 @@ function appendLogEntry(type, data, timestamp) {
   notifySubscribers('log');
 }
 
-function storeMessage(message) {
-  const stored = hubState.messages.get(message.id);
-  // `delivered_via` of a stream event is assumed; a row from the history has the recorded value, so it wins.
-  hubState.messages.set(message.id, stored ? { ...message, ...stored } : message);
-  if (hubState.messages.size > MAX_MESSAGES) hubState.messages.delete(hubState.messages.keys().next().value);
-}
-
-/** The part of the history that is loaded at first; older messages are loaded on demand. */
-const RECENT_MS = 14 * 86_400_000;
-let historyCursor = new Date(Date.now() - RECENT_MS).toISOString();
-
-export async function loadFullHistory() {
-  historyCursor = 0;
-  hubState.isHistoryComplete = true;
-  await loadHistory();
-}
-
-/** Loads messages after the history cursor. Sent messages are only in the history, not in the inbox stream. */
-export async function loadHistory() {
-  let hasChanged = false;
-  for (;;) {
-    const page = await getApi(`/agent/messages?since=${historyCursor}&limit=1000`);
-    for (const message of page) {
-      if (!hubState.messages.has(message.id)) hasChanged = true;
-      hubState.messages.set(message.id, message);
-      historyCursor = message.id;
-    }
-    if (page.length === 0 && typeof historyCursor === 'string') {
-      historyCursor = 0;
-      hubState.isHistoryComplete = true;
-    } else if (page.length === 0) break;
-  }
-  if (hubState.messages.size > MAX_MESSAGES) {
-    for (const id of [...hubState.messages.keys()]
-      .sort((a, b) => a - b)
-      .slice(0, hubState.messages.size - MAX_MESSAGES))
-      hubState.messages.delete(id);
-  }
-  if (hasChanged || !hubState.isHistoryLoaded) {
-    hubState.isHistoryLoaded = true;
-    notifySubscribers('messages');
-    await refreshDeliveryStates();
-  }
-}
-
-const FINAL_STATES = ['acknowledged', 'declined', 'failed'];
-/** Loads the delivery state of sent messages that have no final state yet: the visible ones and the latest two. */
-export async function refreshDeliveryStates() {
-  const isPending = (message) =>
-    message.sender_id === principal.id && !FINAL_STATES.includes(hubState.deliveryStates.get(message.trace_id));
-  const latest = [...hubState.messages.values()].filter(isPending).slice(-2);
-  let hasChanged = false;
-  for (const message of new Set([...hubState.visibleMessages.filter(isPending).slice(-8), ...latest])) {
-    const record = await getApi(`/messages/${message.trace_id}`);
-    const state = record.receiver_response?.status === 'error' ? 'declined' : record.status;
-    hasChanged ||= hubState.deliveryStates.get(message.trace_id) !== state;
-    hubState.deliveryStates.set(message.trace_id, state);
-  }
-  if (hasChanged) notifySubscribers('messages');
-}
-
-/** Delivery state of a message: queued, delivered, acknowledged, failed, or declined by the receiver. */
-export function getDeliveryState(message) {
-  const state = hubState.deliveryStates.get(message.trace_id);
-  if (state) return state;
-  return (
-    { sse: 'delivered', webhook: 'delivered', queued: 'queued', failed: 'failed' }[message.delivered_via] ?? 'delivered'
-  );
-}
-
 /* ---- signed in as an operator ---- */
 
 /** Activity ids per entry of the hub's log: an id is the entry's sequence times four plus a part number. */
@@ -366,7 +288,7 @@ async function startOperatorStreams() {
     },
     onState: trackStreamState('events'),
     startCursor: String(newest),
-    closeWhenHidden: true,
+    closeWhenHidden: () => true,
   });
   await loadEarlierLog();
 }

@@ -4,7 +4,7 @@ import { announceText, h, renderAvatar, renderIcon, replaceContent, throttleToRe
 import { language, setLanguage, t } from './words.js';
 import { endConsoleSession, storedKey } from './api.js';
 import { getConnectionState, hubState, principal, subscribe } from './hub.js';
-import { listOpenDecisions } from './frames.js';
+import { WAITING_TOPICS, countWaiting } from './inbox.js';
 
 export const VIEWS = ['overview', 'agents', 'conversations', 'channels', 'sessions', 'market', 'activity'];
 
@@ -68,9 +68,10 @@ export const renderBrand = (title) =>
 export function createShell(root) {
   const statusPill = h('span.pill', { role: 'status' });
   const links = new Map();
-  const badge = h('span.badge', { hidden: true });
+  const badges = new Map();
   for (const view of VIEWS) {
-    const content = [renderIcon(view), h('span', {}, t(`view.${view}`)), view === 'sessions' && badge];
+    badges.set(view, h('span.badge', { hidden: true }));
+    const content = [renderIcon(view), h('span', {}, t(`view.${view}`)), badges.get(view)];
     links.set(view, h('a', { href: `#/${view}`, 'data-view': view }, content));
   }
   const main = h('main', { id: 'main', tabindex: '-1' });
@@ -143,12 +144,13 @@ export function createShell(root) {
     if (announcedState !== undefined && announcedState !== state) announceText(text);
     announcedState = state;
   };
-  const updateBadge = () => {
-    const openCount = listOpenDecisions(hubState.frames).length;
-    badge.hidden = openCount === 0;
-    badge.textContent = openCount;
-    badge.setAttribute('aria-label', t('decision.open', { n: openCount }));
-    document.title = openCount ? `(${openCount}) Chorus` : 'Chorus';
+  const updateBadges = () => {
+    for (const [view, count] of Object.entries(countWaiting())) {
+      const badge = badges.get(view);
+      badge.hidden = count === 0;
+      badge.textContent = count;
+      badge.setAttribute('aria-label', t(view === 'sessions' ? 'decision.open' : 'unread.count', { n: count }));
+    }
   };
   const updateHubName = () => {
     hubName.textContent =
@@ -158,11 +160,11 @@ export function createShell(root) {
   };
   const cleanups = [
     subscribe(['connection'], throttleToRepaint(updateStatus)),
-    subscribe(['frames'], throttleToRepaint(updateBadge)),
+    subscribe(WAITING_TOPICS, throttleToRepaint(updateBadges)),
     subscribe(['discovery'], updateHubName),
   ];
   updateStatus();
-  updateBadge();
+  updateBadges();
   updateHubName();
   return {
     main,

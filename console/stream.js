@@ -15,10 +15,10 @@ const FINAL_REASONS = ['key_rotated', 'unregistered'];
 /**
  * Follows a stream until `stop()`.
  * `getAddress()` gives `{path, headers}` for each attempt, `onEvent(name, data, id)` gets the events, `onState(state)` gets
- * `connecting`, `live`, `waiting` and `ended`. With `closeWhenHidden` the stream is closed while the page is hidden; it resumes
- * from its cursor, so a durable stream misses nothing.
+ * `connecting`, `live`, `waiting` and `ended`. When `closeWhenHidden()` is true the stream is closed while the page is hidden; it
+ * resumes from its cursor, so a durable stream misses nothing. A `retry` event of the window ends the pause before an attempt.
  */
-export function followStream({ getAddress, onEvent, onState, startCursor, closeWhenHidden = false }) {
+export function followStream({ getAddress, onEvent, onState, startCursor, closeWhenHidden = () => false }) {
   let cursor = startCursor;
   let isStopped = false;
   let backoff = MIN_BACKOFF_MS;
@@ -26,12 +26,12 @@ export function followStream({ getAddress, onEvent, onState, startCursor, closeW
   let abortRequest = () => {};
 
   let hiddenTimer;
-  const isClosedWhileHidden = () => closeWhenHidden && document.hidden && hiddenTimer === 'expired';
+  const isClosedWhileHidden = () => closeWhenHidden() && document.hidden && hiddenTimer === 'expired';
   const handleVisibility = () => {
     clearTimeout(hiddenTimer);
     hiddenTimer = undefined;
     if (!document.hidden) return endWait();
-    if (closeWhenHidden) {
+    if (closeWhenHidden()) {
       hiddenTimer = setTimeout(() => {
         hiddenTimer = 'expired';
         abortRequest();
@@ -40,6 +40,7 @@ export function followStream({ getAddress, onEvent, onState, startCursor, closeW
     return undefined;
   };
   window.addEventListener('online', handleVisibility);
+  window.addEventListener('retry', handleVisibility);
   document.addEventListener('visibilitychange', handleVisibility);
 
   const handleEvent = (name, data, id, retry) => {
@@ -96,6 +97,7 @@ export function followStream({ getAddress, onEvent, onState, startCursor, closeW
     }
     onState('ended');
     window.removeEventListener('online', handleVisibility);
+    window.removeEventListener('retry', handleVisibility);
     document.removeEventListener('visibilitychange', handleVisibility);
   })();
 

@@ -1,0 +1,228 @@
+// One conversation of an agent: read from the hub page by page, kept current, marked as shown while it is read.
+
+import { h, linkUrls, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
+import { formatCulture, formatDate, formatTime, t } from './words.js';
+import { encodeUriPart, getPage, postApi } from './api.js';
+import { getAgentCulture, principal, repeatEvery, subscribe } from './hub.js';
+import { getPeer, refreshConversations, subtractUnread } from './conversation_state.js';
+import {
+  acknowledge,
+  getStateSignature,
+  markShown,
+  recordSent,
+  refreshStates,
+  renderMessageState,
+} from './receipts.js';
+import { renderCultureChip } from './agents.js';
+import { createComposer } from './composer.js';
+import { createLogView } from './log_view.js';
+import { renderMessageText } from './markdown.js';
+import { watchSight } from './reading.js';
+
+const PAGE_SIZE = 50;
+const POLL_MS = 3_000;
+/** Requests in a row for one page: a page of the hub may be empty and still have older ones. */
+const MAX_READS = 25;
+/** Messages closer than this, of one author, are one group. */
+const GROUP_MS = 5 * 60_000;
+const MAX_TEXT_LENGTH = 10_000;
+
+/** Loads the messages with `peer` in `conversationId`, newest first; `onChange` is called after each change. */
+function createLoader(peer, conversationId, onChange) {
+  const path = `/agent/messages?peer=${encodeUriPart(peer)}&conversation_id=${encodeUriPart(conversationId)}&limit=${PAGE_SIZE}`;
+  const messages = new Map();
+  const loader = { isLoaded: false, next: undefined, error: '', list: () => [...messages.values()].sort((a, b) => a.id - b.id) };
+  /** Adds rows; true when one of them was not known. A row of the history has recorded facts, so it wins over an event. */
+  const addRows = (rows) => {
+    let hasNew = false;
+    for (const row of rows) {
+      hasNew ||= !messages.has(row.id);
+      messages.set(row.id, row);
+    }
+    return hasNew;
+  };
+  /** Reads back from `before` until `isEnough`; returns where older messages begin. */
+  const readBack = async (before, isEnough) => {
+    let next = before;
+    for (let count = 0; count < MAX_READS; count += 1) {
+      const page = await getPage(next === undefined ? path : `${path}&before=${next}`);
+      addRows(page.rows);
+      next = page.next;
+      if (next === undefined || isEnough(page.rows)) break;
+    }
+    return next;
+  };
+  loader.loadNewest = async () => {
+    const newestKnown = Math.max(-1, ...messages.keys());
+    try {
+      // Back to what is known already, so that a burst leaves no hole.
+      const next = await readBack(undefined, (rows) => (newestKnown < 0 ? rows.length > 0 : rows[0]?.id <= newestKnown));
+      if (!loader.isLoaded) loader.next = next;
+      loader.isLoaded = true;
+      loader.error = '';
+    } catch (error) {
+      loader.error = error.message;
+    }
+    onChange();
+  };
+  loader.loadEarlier = async () => {
+    loader.next = await readBack(loader.next, (rows) => rows.length > 0);
+    onChange();
+  };
+  /** Reads back to the message with this id, as far as `MAX_READS` pages go. */
+  loader.loadBackTo = async (id) => {
+    if (messages.has(id) || loader.next === undefined) return;
+    loader.next = await readBack(loader.next, () => messages.has(id));
+    onChange();
+  };
+  loader.addEvent = (message) => {
+    if (getPeer(message) !== peer || (message.envelope.conversation_id ?? '') !== conversationId) return;
+    if (!messages.has(message.id)) addRows([message]);
+    onChange();
+  };
+  return loader;
+}
+
+export function openConversation(root, peer, conversationId, targetId) {
+  const unfoldedKeys = new Set();
+  /** Trace ids that this page has told the hub of. */
+  const told = new Set();
+  let firstUnreadId;
+  const sight = { current: undefined };
+  const log = createLogView({
+    label: t('thread.one'),
+    emptyText: () => loader.error || (loader.isLoaded ? t('thread.first', { name: peer }) : t('wait')),
+    onEarlier: () => loader.loadEarlier(),
+    onAdded: (node, message) => {
+      if (isUnshown(message) && !told.has(message.trace_id)) sight.current.watch(node);
+    },
+  });
+  const isUnshown = (message) => message.sender_id !== principal.id && !message.shown_at;
+  const render = () => {
+    const messages = loader.list();
+    if (loader.isLoaded && firstUnreadId === undefined)
+      firstUnreadId = messages.find((message) => isUnshown(message))?.id ?? Infinity;
+    log.setRows(
+      messages.map((message, index) => {
+        const previous = messages[index - 1];
+        const day = formatDate(message.timestamp);
+        const isNewDay = !previous || formatDate(previous.timestamp) !== day;
+        const isJoined =
+          !isNewDay &&
+          previous.sender_id === message.sender_id &&
+          message.id !== firstUnreadId &&
+          Date.parse(message.timestamp) - Date.parse(previous.timestamp) < GROUP_MS;
+        return {
+          item: message,
+          key: String(message.id),
+          signature: `${isJoined} ${isNewDay} ${message.id === firstUnreadId} ${getStateSignature(message)}`,
+          isOwn: message.sender_id === principal.id,
+          render: () => [
+            isNewDay && h('p.daymark', {}, day),
+            message.id === firstUnreadId && h('p.newmark', { 'data-mark': 'new' }, t('thread.new')),
+            renderMessage(message, isJoined, unfoldedKeys),
+          ],
+        };
+      }),
+      { hasEarlier: loader.next !== undefined, unreadKey: firstUnreadId === Infinity ? undefined : String(firstUnreadId) },
+    );
+  };
+  const scheduleRender = throttleToRepaint(render);
+  const loader = createLoader(peer, conversationId, scheduleRender);
+  sight.current = watchSight(log.scroller, (node) => {
+    const message = loader.list().find((found) => String(found.id) === node.dataset.row);
+    if (!message || told.has(message.trace_id)) return;
+    told.add(message.trace_id);
+    markShown(message).then(
+      (status) => {
+        message.shown_at = status.shown_at;
+        subtractUnread(peer, conversationId);
+      },
+      () => told.delete(message.trace_id),
+    );
+  });
+  replaceContent(root, renderHeader(peer, conversationId), log.node, createForm(peer, conversationId, loader));
+  const loadNewest = () => loader.loadNewest().then(() => refreshStates(loader.list()));
+  const cleanups = [
+    repeatEvery(POLL_MS, loadNewest),
+    subscribe(['message'], loader.addEvent),
+    subscribe(['receipts', 'agents'], scheduleRender),
+    () => sight.current.stop(),
+  ];
+  if (targetId)
+    loader
+      .loadNewest()
+      .then(() => loader.loadBackTo(Number(targetId)))
+      .then(() => requestAnimationFrame(() => requestAnimationFrame(() => log.showRow(targetId))))
+      .catch(() => {});
+  return () => cleanups.forEach((cleanup) => cleanup());
+}
+
+function renderHeader(peer, conversationId) {
+  return h(
+    'header.thread-head',
+    {},
+    h('a.back', { href: '#/conversations' }, renderIcon('back'), t('view.conversations')),
+    renderAvatar(peer),
+    h('a', { href: `#/agents/${encodeUriPart(peer)}` }, renderName(peer, 'b')),
+    conversationId && h('bdi.quiet', {}, conversationId),
+  );
+}
+
+function renderMessage(message, isJoined, unfoldedKeys) {
+  const isOwn = message.sender_id === principal.id;
+  const { original_text: text, sender_culture: culture, cultural_context: context, turn_number: turn } = message.envelope;
+  return h(
+    'article.bubble',
+    { class: `${isOwn ? 'mine' : ''} ${isJoined ? 'joined' : ''}`, 'data-trace': message.trace_id },
+    renderMessageText(text, { culture, key: message.trace_id, unfoldedKeys }),
+    context && h('p.context', { dir: 'auto' }, h('b', {}, t('context')), ' ', linkUrls(context)),
+    h(
+      'footer',
+      {},
+      !isJoined && renderCultureChip(culture),
+      turn && h('span', {}, t('turn', { n: turn })),
+      isOwn ? renderMessageState(message) : h('time', {}, formatTime(message.timestamp, false)),
+    ),
+  );
+}
+
+function createForm(peer, conversationId, loader) {
+  const buildBody = (text) => {
+    const turns = loader.list().map((message) => message.envelope.turn_number ?? 0);
+    const envelope = {
+      chorus_version: '0.4',
+      sender_id: principal.id,
+      original_text: text,
+      sender_culture: principal.culture,
+    };
+    if (conversationId)
+      Object.assign(envelope, { conversation_id: conversationId, turn_number: Math.max(0, ...turns) + 1 });
+    return { receiver_id: peer, envelope };
+  };
+  const sendBody = async (body, idempotencyKey) => {
+    const answered = listAnswered(loader.list());
+    recordSent(await postApi('/messages', body, { 'idempotency-key': idempotencyKey }));
+    await Promise.all(answered.map(acknowledge));
+    await loader.loadNewest();
+    refreshConversations().catch(() => {});
+  };
+  const note = [
+    t('write.as', { id: principal.id, culture: formatCulture(principal.culture) }),
+    getAgentCulture(peer) && ` · ${t('write.culture', { culture: formatCulture(getAgentCulture(peer)) })}`,
+  ];
+  return createComposer({
+    label: t('write.to', { name: peer }),
+    note,
+    maxLength: MAX_TEXT_LENGTH,
+    place: `conversation ${peer} ${conversationId}`,
+    buildBody,
+    sendBody,
+  });
+}
+
+/** The messages that an answer acknowledges: those that came since the agent last wrote. */
+function listAnswered(messages) {
+  const lastOwn = messages.findLastIndex((message) => message.sender_id === principal.id);
+  return messages.slice(lastOwn + 1).slice(-PAGE_SIZE);
+}
