@@ -1,6 +1,8 @@
 // HTTP calls to the hub. The key is kept in sessionStorage and sent in the Authorization header, never in a URL: URLs end up in
 // logs and in the browser's history.
 
+import { t } from './words.js';
+
 const KEY_STORAGE = 'chorus.key';
 
 /** The principal of the signed-in key; filled by `startUpdates` in hub.js. */
@@ -37,7 +39,7 @@ async function readApiError(response) {
  * Sends a request and returns the response's data, with the `{success, data}` wrapper removed; throws an `ApiError` for an
  * error status. With `withPage` it returns `{rows, next}` of a wrapped list.
  */
-export async function callApi(path, { method = 'GET', body, headers = {}, withoutKey = false, withPage = false } = {}) {
+export async function callApi(path, { method = 'GET', body, headers = {}, withoutKey = false, withPage = false, keepalive = false } = {}) {
   const requestHeaders = { ...headers };
   if (!withoutKey && storedKey.get()) requestHeaders.authorization = `Bearer ${storedKey.get()}`;
   if (body !== undefined) requestHeaders['content-type'] = 'application/json';
@@ -45,10 +47,15 @@ export async function callApi(path, { method = 'GET', body, headers = {}, withou
     method,
     headers: requestHeaders,
     body: body === undefined ? undefined : JSON.stringify(body),
+    keepalive,
     cache: 'no-store',
     credentials: 'omit',
     referrerPolicy: 'no-referrer',
+  }).catch(() => {
+    // The browser's own words ("Failed to fetch") say nothing to a person.
+    throw new ApiError(0, 'ERR_UNREACHABLE', t('hub.away'), 0);
   });
+  if (response.status === 401 && requestHeaders.authorization) window.dispatchEvent(new Event('unauthorized'));
   if (!response.ok) throw await readApiError(response);
   const text = await response.text();
   if (!(response.headers.get('content-type') ?? '').includes('json')) return text;
@@ -60,7 +67,7 @@ export async function callApi(path, { method = 'GET', body, headers = {}, withou
 export const getApi = (path, options) => callApi(path, options);
 export const getPage = (path) => callApi(path, { withPage: true });
 export const getPublic = (path) => callApi(path, { withoutKey: true });
-export const postApi = (path, body, headers) => callApi(path, { method: 'POST', body, headers });
+export const postApi = (path, body, headers, keepalive) => callApi(path, { method: 'POST', body, headers, keepalive });
 
 export const encodeUriPart = encodeURIComponent;
 

@@ -41,10 +41,18 @@ let shell;
 let closeView = () => {};
 let navigation = 0;
 
+/** Says that a view cannot be fetched now; the page opens it when the hub answers again. */
+function showWaiting(view) {
+  closeView();
+  closeView = () => {};
+  shell.markView(view);
+  replaceContent(shell.main, h('div.view', {}, h('h1', {}, t(`view.${view}`)), h('p.note', { role: 'status' }, t('outage.view'))));
+}
+
 async function showView() {
   const thisNavigation = ++navigation;
   const [view, args] = parseHash();
-  const { openView } = await loadModule(viewLoaders[view]);
+  const { openView } = await loadModule(viewLoaders[view], () => showWaiting(view));
   if (thisNavigation !== navigation) return;
   closeView();
   shell.markView(view);

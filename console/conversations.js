@@ -1,11 +1,12 @@
 // The conversations view: an agent's conversations as the hub lists them, searched by the hub, and the one that is open; for an
 // operator the pairs of agents that exchanged messages.
 
-import { h, renderAvatar, renderName, replaceContent, throttleToRepaint } from './dom.js';
-import { formatCount, formatTimestamp, t } from './words.js';
-import { hubState, principal, subscribe } from './hub.js';
-import { conversationState, getConversationHash, listConversations, loadOlderConversations } from './conversation_state.js';
+import { h, replaceContent, throttleToRepaint } from './dom.js';
+import { t } from './words.js';
+import { principal, subscribe } from './hub.js';
+import { conversationState, listConversations, loadOlderConversations } from './conversation_state.js';
 import { openConversation } from './conversation_log.js';
+import { renderConversationRow, renderPairRow } from './conversation_row.js';
 import { createSearch } from './message_search.js';
 
 const MAX_ROWS = 300;
@@ -30,47 +31,6 @@ const renderOlderButton = () =>
   );
 
 /* ---- an agent's conversations ---- */
-
-export function renderConversationRow(row, isCurrent) {
-  return h(
-    'li',
-    {},
-    h(
-      'a',
-      {
-        href: getConversationHash(row.peer, row.conversationId),
-        'aria-current': isCurrent ? 'true' : undefined,
-        class: row.unread ? 'is-unread' : '',
-        'data-key': `${row.peer} ${row.conversationId}`,
-      },
-      renderAvatar(row.peer, hubState.agents.get(row.peer)?.online),
-      h(
-        'span.two',
-        {},
-        h(
-          'span.row-line',
-          {},
-          renderName(row.peer),
-          row.conversationId && h('span.quiet.small', {}, h('bdi', {}, row.conversationId)),
-        ),
-        h(
-          'span.quiet.small.cut',
-          {},
-          row.lastSender === principal.id && `${t('thread.you')} `,
-          h('bdi', {}, row.lastText),
-        ),
-      ),
-      h(
-        'span.two.end',
-        {},
-        h('time.quiet.small', {}, formatTimestamp(row.lastAt)),
-        row.unread > 0 &&
-          h('span.badge', { 'aria-label': t('unread.count', { n: row.unread }) }, formatCount(row.unread)),
-        row.failed > 0 && h('span.state.bad', {}, t('thread.failed', { n: formatCount(row.failed) })),
-      ),
-    ),
-  );
-}
 
 function openConversations(root, peer, conversationId = '', messageId = undefined) {
   const searchField = createSearchField();
@@ -141,29 +101,4 @@ function openPairs(root) {
   searchField.addEventListener('input', render);
   render();
   return subscribe(['conversations'], throttleToRepaint(render));
-}
-
-export function renderPairRow(pair) {
-  return h(
-    'li',
-    {},
-    h(
-      'div.pick',
-      {},
-      renderAvatar(pair.agents[0]),
-      renderAvatar(pair.agents[1]),
-      h(
-        'span.two',
-        {},
-        h('span.row-line', {}, renderName(pair.agents[0]), h('span.quiet', {}, '↔'), renderName(pair.agents[1])),
-        h('span.quiet.small', {}, t('thread.last', { name: pair.lastSender }), ' · ', formatTimestamp(pair.lastAt)),
-      ),
-      h(
-        'span.two.end',
-        {},
-        h('b', {}, formatCount(pair.messages)),
-        pair.failed > 0 && h('span.state.bad', {}, t('thread.failed', { n: formatCount(pair.failed) })),
-      ),
-    ),
-  );
 }

@@ -2,27 +2,19 @@
 
 import { h, linkUrls, renderAvatar, renderName } from './dom.js';
 import { formatTime, t } from './words.js';
-import { getSessionName, sendAnswer } from './frames.js';
-import { loadOpenItems } from './hub.js';
+import { getSessionName } from './frames.js';
+import { chooseAnswer, getDraftPlace, undoChoice } from './decision_answers.js';
+import { keepDraft } from './drafts.js';
 
 const MAX_ANSWER_LENGTH = 2_000;
 
-/** Renders the frame `decision`; `answer` is the frame that answered it, undefined while the decision is open. */
-export function renderDecision(decision, answer) {
+/**
+ * Renders the frame `decision`; `answer` is its `{text, handle, at}`, undefined while the decision is open; `choice` is what the
+ * person has chosen on this page.
+ */
+export function renderDecision(decision, answer, choice) {
   const { synopsis, findings = [], recommendations = [], offer, question = {} } = decision.payload;
   const { stem, options = [], recommended_idx: recommendedIndex, hatches = {} } = question;
-  const errorNode = h('p.wrong', { role: 'alert' });
-  const submitAnswer = async (text) => {
-    setDisabled(true);
-    errorNode.textContent = '';
-    try {
-      await sendAnswer(decision, text);
-      await loadOpenItems();
-    } catch (error) {
-      errorNode.textContent = error.message;
-      setDisabled(false);
-    }
-  };
   const optionButtons = options.map((option, index) =>
     h(
       'button.option',
@@ -31,7 +23,7 @@ export function renderDecision(decision, answer) {
         class: index === recommendedIndex ? 'advised' : '',
         'data-option': index,
         'data-key': `${decision.frame_id} ${index}`,
-        onclick: () => submitAnswer(`${index + 1}: ${option.label}`),
+        onclick: () => chooseAnswer(decision, `${index + 1}: ${option.label}`),
       },
       h('span.number', { 'aria-hidden': 'true' }, index + 1),
       h(
@@ -56,6 +48,7 @@ export function renderDecision(decision, answer) {
       'aria-label': t(`decision.${hatch}`),
       'data-key': `${decision.frame_id} ${hatch}`,
     });
+    keepDraft(field, getDraftPlace(decision.frame_id, hatch));
     const form = h(
       'form.hatch',
       { 'data-hatch': hatch },
@@ -64,7 +57,7 @@ export function renderDecision(decision, answer) {
     );
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      if (field.value.trim()) submitAnswer(prefix + field.value.trim());
+      if (field.value.trim()) chooseAnswer(decision, prefix + field.value.trim(), { isTyped: true });
     });
     return form;
   };
@@ -99,26 +92,16 @@ export function renderDecision(decision, answer) {
     ],
     offer && h('p.quiet', { dir: 'auto' }, linkUrls(offer)),
     h('h3', { dir: 'auto' }, stem),
-    answer
-      ? h(
-          'p.answered',
-          {},
-          h('b', {}, t('decision.answered')),
-          ' ',
-          h('bdi', {}, answer.payload.response_text),
-          h('span.quiet.small', {}, ` · ${answer.sender_handle} · ${formatTime(answer.created_at)}`),
-        )
-      : [
-          h('div.options', { role: 'group', 'aria-label': stem }, optionButtons),
-          renderAnswerForm(hatches.free_text, 'text', ''),
-          renderAnswerForm(hatches.dialogue, 'dialogue', 'dialogue: '),
-          errorNode,
-        ],
+    answer && renderAnswer(answer),
+    !answer && ['held', 'sending'].includes(choice?.phase) && renderHeldAnswer(decision, choice),
+    !answer &&
+      !['held', 'sending'].includes(choice?.phase) && [
+        h('div.options', { role: 'group', 'aria-label': stem }, optionButtons),
+        renderAnswerForm(hatches.free_text, 'text', ''),
+        renderAnswerForm(hatches.dialogue, 'dialogue', 'dialogue: '),
+        choice?.error && h('p.wrong', { role: 'alert' }, t('decision.failed', { why: choice.error })),
+      ],
   );
-  const setDisabled = (isDisabled) =>
-    card.querySelectorAll('button, input').forEach((control) => {
-      control.disabled = isDisabled;
-    });
   card.addEventListener('keydown', (event) => {
     const optionButton = event.target.tagName === 'INPUT' ? undefined : optionButtons[Number(event.key) - 1];
     if (!optionButton) return;
@@ -128,4 +111,29 @@ export function renderDecision(decision, answer) {
     optionButton.focus();
   });
   return card;
+}
+
+const renderAnswer = (answer) =>
+  h(
+    'p.answered',
+    { tabindex: '-1' },
+    h('b', {}, t('decision.answered')),
+    ' ',
+    h('bdi', {}, answer.text),
+    h('span.quiet.small', {}, ` · ${answer.handle} · ${formatTime(answer.at)}`),
+  );
+
+/** What was chosen, while it can be undone. */
+function renderHeldAnswer(decision, choice) {
+  return h(
+    'div.held',
+    { role: 'status' },
+    h('p', {}, h('b', {}, t(choice.phase === 'held' ? 'decision.chosen' : 'decision.sending')), ' ', h('bdi', {}, choice.text)),
+    choice.phase === 'held' &&
+      h(
+        'button',
+        { type: 'button', 'data-do': 'undo', onclick: () => undoChoice(decision.frame_id) },
+        t('decision.undo'),
+      ),
+  );
 }

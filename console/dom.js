@@ -102,9 +102,10 @@ export function renderName(text, tag = 'bdi') {
   return h(tag, { class: 'name' }, text ?? '');
 }
 
+/** By the local name, so that `alice@chorus`, `~alice` and the member `alice` have one colour in every view. */
 export function computeHue(text) {
   let hash = 7;
-  for (const character of String(text)) hash = (hash * 31 + character.codePointAt(0)) % 9973;
+  for (const character of String(text).replace(/^[~@]+/, '').split('@')[0]) hash = (hash * 31 + character.codePointAt(0)) % 9973;
   return (hash * 137) % 360;
 }
 
@@ -132,6 +133,7 @@ const ICON_PATHS = {
   out: 'M10 4H5v16h5M14 8l4 4-4 4M8 12h10',
   keys: 'M3 7h18v10H3zM7 11h.01M11 11h.01M15 11h.01M8 14h8',
   back: 'M15 5l-7 7 7 7',
+  bell: 'M6 17V11a6 6 0 0 1 12 0v6l2 2H4zM10 21h4',
 };
 
 export function renderIcon(iconName) {

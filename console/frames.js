@@ -143,8 +143,11 @@ export function summarizeFrame(frame) {
   }
 }
 
-/** Sends the answer to all sessions of the handle that asked, so that each of them shows the decision as answered. */
-export function sendAnswer(decision, text) {
+/**
+ * Sends the answer to all sessions of the handle that asked, so that each of them shows the decision as answered. With
+ * `isLeaving` the browser sends it even though the page goes away.
+ */
+export function sendAnswer(decision, text, isLeaving) {
   const isOwnHandle = decision.sender_handle === principal.handle;
   return postApi(
     '/frames',
@@ -172,5 +175,6 @@ export function sendAnswer(decision, text) {
       },
     },
     { 'x-chorus-instrument': 'console', 'x-chorus-session': principal.session },
+    isLeaving,
   );
 }

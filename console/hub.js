@@ -91,6 +91,8 @@ export function startUpdates(identity) {
     },
     () => {},
   );
+  // A principal without streams learns from its requests that the key has ended.
+  window.addEventListener('unauthorized', () => trackStreamState('key')('ended'));
   repeatEvery(HEALTH_POLL_MS, loadHealth);
   repeatEvery(5_000, loadAgents);
   if (principal.role === 'operator') startOperatorStreams();
@@ -104,6 +106,8 @@ async function loadHealth() {
     getPublic('/ready'),
     getApi('/metrics'),
   ]);
+  const isAway = health.status === 'rejected' && health.reason?.status === 0;
+  if (isAway || hubState.streamStates.has('health')) trackStreamState('health')(isAway ? 'waiting' : 'live');
   hubState.ready = ready.status === 'fulfilled' ? { ok: true } : { ok: false, why: ready.reason?.message };
   if (health.status === 'fulfilled') {
     recordRates(health.value, metrics.status === 'fulfilled' ? metrics.value : '');

@@ -11,7 +11,7 @@ const SPARE_ROWS = 6;
 export function createVirtualList({ height, fillRow, onOpen, onEnd, label, emptyText }) {
   const spacer = h('div.rows-space');
   const emptyNote = h('p.empty', {}, emptyText);
-  const root = h('div.rows', { tabindex: '0', role: 'listbox', 'aria-label': label }, spacer, emptyNote);
+  const root = h('div.rows', { tabindex: '0', role: 'group', 'aria-label': label }, spacer, emptyNote);
   const idPrefix = `rows-${Math.random().toString(36).slice(2, 8)}`;
   let items = [];
   let activeIndex = -1;
@@ -98,6 +98,9 @@ export function createVirtualList({ height, fillRow, onOpen, onEnd, label, empty
       const activeItem = items[activeIndex];
       items = newItems;
       emptyNote.hidden = items.length > 0;
+      // A listbox without options is an error to screen readers.
+      root.setAttribute('role', items.length ? 'listbox' : 'group');
+      if (!items.length) root.removeAttribute('aria-activedescendant');
       spacer.style.height = `${items.length * height}px`;
       if (activeItem) activeIndex = items.findIndex((item) => getKey(item) === getKey(activeItem));
       if (topItem && root.scrollTop > height / 2) {

@@ -50,14 +50,15 @@ export async function reloadWhenReachable(error) {
 
 /**
  * Imports a view, or reloads the page when it cannot be fetched; then the promise never settles. Only a loaded view resets
- * the count: the entry module loads on every reload, also when a view is really broken.
+ * the count: the entry module loads on every reload, also when a view is really broken. `onWait` is called when it has to wait.
  */
-export async function loadModule(load) {
+export async function loadModule(load, onWait) {
   try {
     const module = await load();
     resetReloads();
     return module;
   } catch (error) {
+    onWait?.();
     await reloadWhenReachable(error);
     return new Promise(() => {});
   }

@@ -194,7 +194,7 @@ export function openView(root, id, name) {
 }
 
 const renderTile = (label, value, note) =>
-  h('div.tile', {}, h('dt', {}, label), h('dd', {}, value), note && h('p.quiet.small', {}, h('bdi', {}, note)));
+  h('div.tile', {}, h('dt', {}, label), h('dd', {}, value), note && h('dd.quiet', {}, h('bdi', {}, note)));
 
 /** The agent's owner: from the directory, else the owner that all of its postings have in common. */
 function findOwner(postings) {

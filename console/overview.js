@@ -1,15 +1,16 @@
-// The overview: counters, rates, online agents, health and delivery outcomes.
+// The overview: what needs the person, then counters, rates, online agents, health and delivery outcomes.
 
 import { h, renderAvatar, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatCulture, formatDecimal, formatDuration, t } from './words.js';
 import { getConnectionState, hubState, principal, subscribe } from './hub.js';
 import { createLineChart, renderShareBar } from './chart.js';
+import { openNeeds } from './needs.js';
 
 const SAMPLES = 90;
 const MAX_ONLINE_SHOWN = 60;
 
 function renderTile(label, value, note) {
-  return h('div.tile', {}, h('dt', {}, label), h('dd', {}, value), note && h('p.quiet.small', {}, note));
+  return h('div.tile', {}, h('dt', {}, label), h('dd', {}, value), note && h('dd.quiet', {}, note));
 }
 
 function renderHealth() {
@@ -139,12 +140,15 @@ export function openView(root) {
     );
     return { series, chart, rateNode, card };
   });
+  const needs = openNeeds();
   const countersNode = h('div');
   const healthNode = h('div');
   const onlineNode = h('div');
   const outcomesNode = h('div');
   root.append(
     h('h1', {}, t('view.overview')),
+    needs.node,
+    h('h2', {}, t('overview.numbers')),
     countersNode,
     h(
       'div.grid.three',
@@ -194,6 +198,7 @@ export function openView(root) {
   const cleanups = [
     subscribe(['health', 'connection', 'discovery'], throttleToRepaint(renderStatus)),
     subscribe(['agents'], throttleToRepaint(renderOnline)),
+    needs.stop,
   ];
   return () => cleanups.forEach((cleanup) => cleanup());
 }

@@ -4,12 +4,9 @@ import { h, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatDuration, formatKind, formatTime, t } from './words.js';
 import { getApi } from './api.js';
 import { hubState, principal, repeatEvery, subscribe } from './hub.js';
-import { FRAME_KINDS, getSessionName, listClaims, listOpenDecisions, summarizeFrame } from './frames.js';
-import { renderDecision } from './decision.js';
-import { renderNextStep } from './next_step.js';
+import { FRAME_KINDS, getSessionName, listClaims, summarizeFrame } from './frames.js';
+import { createDecisionList } from './decision_list.js';
 import { createVirtualList } from './list.js';
-
-const MAX_ANSWERED_SHOWN = 3;
 
 function fillRow(row, frame) {
   if (!row.cells) {
@@ -32,7 +29,7 @@ export function openView(root) {
     root.append(h('p.note', {}, principal.role === 'operator' ? t('sessions.operator') : t('sessions.nohandle')));
     return undefined;
   }
-  const decisionsNode = h('div.decisions');
+  const decisions = createDecisionList({ hasHistory: true });
   const gapNode = h('p.note', { role: 'status', hidden: true, 'data-gap': '' }, t('frames.gap'));
   const kindFilters = h('div.chips', { role: 'group', 'aria-label': t('frames.kinds') });
   const detail = h('pre.entry', { hidden: true, tabindex: '0' });
@@ -55,7 +52,7 @@ export function openView(root) {
       h(
         'div.column',
         {},
-        h('section', { 'aria-label': t('decisions') }, decisionsNode),
+        h('section', { 'aria-label': t('decisions') }, decisions.node),
         h(
           'section.card.column',
           {},
@@ -76,35 +73,6 @@ export function openView(root) {
   );
 
   const selectedKinds = new Set();
-  let shownIds = '';
-  const renderDecisions = () => {
-    const openDecisions = listOpenDecisions(hubState.frames);
-    const answered = [...hubState.frames.decisions.values()]
-      .filter((decision) => hubState.frames.answers.has(decision.frame_id))
-      .slice(-MAX_ANSWERED_SHOWN)
-      .reverse();
-    // Rendered only when the set of decisions changes, so that other frames do not discard a half-written answer.
-    const currentIds = [
-      ...openDecisions.map((decision) => decision.frame_id),
-      '|',
-      ...answered.map((decision) => decision.frame_id),
-    ].join();
-    if (currentIds === shownIds) return;
-    shownIds = currentIds;
-    const drafts = new Map(
-      [...decisionsNode.querySelectorAll('input')].map((field) => [field.dataset.key, field.value]),
-    );
-    replaceContent(
-      decisionsNode,
-      h('h2', {}, t('decisions'), openDecisions.length > 0 && h('span.badge', {}, openDecisions.length)),
-      !openDecisions.length && h('p.quiet', {}, t('decisions.none')),
-      openDecisions.map((decision) => renderDecision(decision)),
-      answered.map((decision) => renderDecision(decision, hubState.frames.answers.get(decision.frame_id))),
-    );
-    decisionsNode.querySelectorAll('input').forEach((field) => {
-      field.value = drafts.get(field.dataset.key) ?? '';
-    });
-  };
   const renderFrames = () => {
     gapNode.hidden = !hubState.frames.hasGap;
     const counts = new Map();
@@ -194,7 +162,7 @@ export function openView(root) {
     );
   };
   const render = () => {
-    renderDecisions();
+    decisions.render();
     renderFrames();
     renderClaims();
   };

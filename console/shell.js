@@ -5,6 +5,9 @@ import { language, setLanguage, t } from './words.js';
 import { endConsoleSession, storedKey } from './api.js';
 import { getConnectionState, hubState, principal, subscribe } from './hub.js';
 import { WAITING_TOPICS, countWaiting } from './inbox.js';
+import { moveInList } from './list_keys.js';
+import { canNotify, isNotifying, toggleNotifying } from './notify.js';
+import { createOutageBanner } from './outage.js';
 
 export const VIEWS = ['overview', 'agents', 'conversations', 'channels', 'sessions', 'market', 'activity'];
 
@@ -52,6 +55,26 @@ export function renderTools() {
   ];
 }
 
+/** Turns the notifications of the browser on and off; undefined where the browser offers none. */
+function createNotifyButton() {
+  if (!canNotify() || principal.role !== 'agent') return undefined;
+  const button = h('button.tool', { type: 'button', 'data-do': 'notify' }, renderIcon('bell'));
+  const update = () => {
+    const label = t(isNotifying() ? 'notify.off' : 'notify.on');
+    button.title = label;
+    button.setAttribute('aria-label', label);
+    button.setAttribute('aria-pressed', String(isNotifying()));
+  };
+  button.addEventListener('click', async () => {
+    const wasDenied = Notification.permission === 'denied';
+    await toggleNotifying();
+    update();
+    announceText(t(wasDenied ? 'notify.denied' : isNotifying() ? 'notify.is-on' : 'notify.is-off'));
+  });
+  update();
+  return button;
+}
+
 /* ---- layout ---- */
 
 export const renderBrand = (title) =>
@@ -71,10 +94,16 @@ export function createShell(root) {
   const badges = new Map();
   for (const view of VIEWS) {
     badges.set(view, h('span.badge', { hidden: true }));
-    const content = [renderIcon(view), h('span', {}, t(`view.${view}`)), badges.get(view)];
+    const content = [
+      renderIcon(view),
+      h('span.long', {}, t(`view.${view}`)),
+      h('span.short', {}, t(view === 'conversations' ? 'view.short' : `view.${view}`)),
+      badges.get(view),
+    ];
     links.set(view, h('a', { href: `#/${view}`, 'data-view': view }, content));
   }
   const main = h('main', { id: 'main', tabindex: '-1' });
+  const outage = createOutageBanner(signOut);
   const hubName = h('span.hub-name');
   // An agent's own keys are under its name; under an operator's, what only operators do.
   const ownView = principal.role === 'agent' ? 'access' : 'operator';
@@ -118,6 +147,7 @@ export function createShell(root) {
         h('span.spring'),
         statusPill,
         identity,
+        createNotifyButton(),
         shortcutsButton,
         renderTools(),
         signOutButton,
@@ -129,6 +159,7 @@ export function createShell(root) {
         h('span.spring'),
         h('a', { href: '/docs', class: 'wide-only' }, renderIcon('docs'), h('span', {}, t('view.docs'))),
       ),
+      outage.node,
       main,
     ),
   );
@@ -162,6 +193,7 @@ export function createShell(root) {
     subscribe(['connection'], throttleToRepaint(updateStatus)),
     subscribe(WAITING_TOPICS, throttleToRepaint(updateBadges)),
     subscribe(['discovery'], updateHubName),
+    outage.stop,
   ];
   updateStatus();
   updateBadges();
@@ -224,7 +256,7 @@ const isTyping = (node) => /^(INPUT|TEXTAREA|SELECT)$/.test(node?.tagName ?? '')
 
 export function installShortcuts() {
   document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === 'Escape' && isTyping(event.target)) return event.target.blur();
     if (isTyping(event.target) || document.querySelector('dialog[open]')) return undefined;
     const view = VIEWS[Number(event.key) - 1];
@@ -234,7 +266,8 @@ export function installShortcuts() {
       if (!search) return undefined;
       event.preventDefault();
       search.focus();
-    } else if (event.key === 't') toggleTheme();
+    } else if (event.key === 'j' || event.key === 'k') moveInList(event.key === 'j' ? 1 : -1);
+    else if (event.key === 't') toggleTheme();
     else if (event.key === 'l') toggleLanguage();
     else if (event.key === '?') showShortcuts();
     return undefined;

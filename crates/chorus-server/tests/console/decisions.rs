@@ -185,3 +185,74 @@ async fn claims_are_shown_by_resource_with_their_time_left_and_frames_by_kind() 
     stage.browser.shows("Nothing is claimed.").await;
     stage.is_clean().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_double_click_answers_one_decision_and_its_card_stays() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    stage.view("sessions").await;
+    let (first, mut stream) = asks(&alice, &moment()).await;
+    let (second, _) = asks(&alice, &moment()).await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.option').length === 4")
+        .await;
+    // Two clicks at one place of the screen: on the option, and on what is there next.
+    stage
+        .browser
+        .run(
+            "const box = document.querySelector('.option').getBoundingClientRect(); \
+             const click = () => document.elementFromPoint(box.x + 40, box.y + 10).closest('button')?.click(); \
+             click(); click(); \
+             document.querySelectorAll('.option').forEach((option) => option.click());",
+        )
+        .await;
+    let answer = stream.next("agent_response").await.data;
+    assert_eq!(answer["payload"]["query_id"], json!(first));
+    let outcome = format!(
+        "document.querySelector('[data-moment=\"{first}\"] .answered')?.textContent.includes('1: Now')"
+    );
+    stage.browser.eventually(&outcome).await;
+    let order = "return [...document.querySelectorAll('[data-moment]')].map((card) => card.dataset.moment)";
+    assert_eq!(stage.browser.run(order).await, json!([first, second]));
+    let open = alice.get("/handles/~alice/open").await.json();
+    assert_eq!(open["items"][0]["frame_id"], json!(second), "{open}");
+    assert_eq!(open["items"].as_array().unwrap().len(), 1);
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_choice_that_is_undone_is_never_sent() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    // On the first view: a decision is what needs the person most.
+    let (id, mut stream) = asks(&alice, &moment()).await;
+    let card = format!("[data-moment='{id}']");
+    stage
+        .browser
+        .click(&format!("{card} [data-option='0']"))
+        .await;
+    stage.browser.shows("You chose: 1: Now").await;
+    stage.browser.click(&format!("{card} [data-do=undo]")).await;
+    stage
+        .browser
+        .eventually(&format!(
+            "document.querySelectorAll(\"{card} .option\").length === 2"
+        ))
+        .await;
+    // A second after the first choice, another one counts: what is sent is the second.
+    let chosen = format!(
+        "(document.querySelector(\"{card} [data-option='1']\")?.click(), document.querySelector('.held'))"
+    );
+    stage.browser.eventually(&chosen).await;
+    let answer = stream.next("agent_response").await.data;
+    assert_eq!(answer["payload"]["response_text"], "2: At two o'clock");
+    stage.browser.shows("Answered: 2: At two o'clock").await;
+    stage.is_clean().await;
+}

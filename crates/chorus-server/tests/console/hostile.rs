@@ -172,6 +172,73 @@ async fn only_http_and_https_become_links_and_they_keep_their_distance() {
     assert_eq!(stage.browser.run(&whole).await, true);
 }
 
+/// Markdown that would be markup in a renderer that makes markup: raw HTML, other schemes, broken and endless marks.
+const EVIL_MARKDOWN: &str = "# <img src=x onerror=window.hit=1>\n\
+    [click](javascript:window.hit=2) [data](data:text/html,<script>window.hit=3</script>) ![pixel](https://elsewhere.example/p.png)\n\
+    [bank](https://evil.example/?x=%22onclick) <a href='javascript:window.hit=4'>x</a> **<b onclick=hit>bold</b>**\n\n\
+    ```html\n<script>window.hit=5</script>\n```\n\n\
+    - `<svg onload=window.hit=6>`\n\n> quoted <iframe src=x>\n\n```\nan endless fence <script>window.hit=7</script>";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn markdown_becomes_a_few_kinds_of_nodes_and_never_markup() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    bob.send_expecting("alice", EVIL_MARKDOWN, "queued").await;
+    // Marks without an end: the page stays responsive and every letter is there.
+    let marks = ["[x](".repeat(1_200), "**a ".repeat(1_200)].concat();
+    bob.send_expecting("alice", &marks, "queued").await;
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.bubble').length === 2")
+        .await;
+    is_text(&stage, "markdown").await;
+    let found = stage
+        .browser
+        .run(
+            "const said = document.querySelector('.said'); \
+             return {tags: [...new Set([...said.querySelectorAll('*')].map((one) => one.localName))].sort(), \
+               links: [...said.querySelectorAll('a')].map((a) => [a.href, a.rel]), \
+               code: said.querySelector('pre code').textContent, \
+               host: said.textContent.includes('bank (evil.example)'), \
+               letters: document.querySelectorAll('.said')[1].textContent.length}",
+        )
+        .await;
+    assert_eq!(
+        found["tags"],
+        json!([
+            "a",
+            "blockquote",
+            "button",
+            "code",
+            "div",
+            "li",
+            "p",
+            "pre",
+            "span",
+            "strong",
+            "ul"
+        ])
+    );
+    let rel = "noopener noreferrer";
+    assert_eq!(
+        found["links"],
+        json!([
+            ["https://elsewhere.example/p.png", rel],
+            ["https://evil.example/?x=%22onclick", rel]
+        ])
+    );
+    assert_eq!(found["code"], "<script>window.hit=5</script>");
+    assert_eq!(found["host"], true);
+    assert_eq!(found["letters"], marks.len());
+    for url in stage.browser.requests().await {
+        assert!(url.starts_with(&stage.hub.url), "{url} was asked for");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn even_a_mistake_in_the_page_could_not_run_what_it_was_given() {
     // The policy: no string becomes markup or script, and nothing is fetched from elsewhere.

@@ -172,7 +172,7 @@ async fn counters_and_charts_move_by_themselves() {
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.as_operator().await;
-    let tile = |at: usize| format!("document.querySelectorAll('.tile dd')[{at}]?.textContent");
+    let tile = |at: usize| format!("document.querySelectorAll('.tile dt + dd')[{at}]?.textContent");
     stage
         .browser
         .eventually(&format!("{} === '2'", tile(0)))

@@ -8,12 +8,12 @@ mod browser;
 mod decisions;
 mod hiring;
 mod hostile;
-mod links;
+mod inbox;
 mod live;
-mod next_steps;
-mod operating;
+mod outage;
 mod pages;
 mod polite;
+mod reading;
 mod signing;
 mod stage;
 #[path = "../it/support/mod.rs"]

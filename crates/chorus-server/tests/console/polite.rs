@@ -186,3 +186,121 @@ async fn every_control_has_a_name_and_every_page_its_landmarks() {
         assert_eq!(marks, json!([true, true, true, true]), "{view}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn j_and_k_move_in_every_list() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    for (name, agent) in [("carol", stage.hub.agent("carol").await), ("bob", bob)] {
+        agent.send_expecting("alice", name, "queued").await;
+        let room = alice.post("/channels", &json!({ "name": name })).await;
+        room.data(201);
+    }
+    stage.sign_in(&alice.key).await;
+    for view in ["conversations", "channels"] {
+        stage.view(view).await;
+        stage
+            .browser
+            .eventually("document.querySelectorAll('.picks a').length === 2")
+            .await;
+        let focused = |at: usize| {
+            format!("document.activeElement === document.querySelectorAll('.picks a')[{at}]")
+        };
+        stage.browser.press("j").await;
+        stage.browser.eventually(&focused(0)).await;
+        stage.browser.press("j").await;
+        stage.browser.eventually(&focused(1)).await;
+        stage.browser.press("k").await;
+        stage.browser.eventually(&focused(0)).await;
+        stage.browser.press(ENTER).await;
+        stage
+            .browser
+            .eventually("document.querySelector('.composer textarea')")
+            .await;
+    }
+    // In the directory without a click into the list first.
+    stage.view("agents").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 3")
+        .await;
+    stage.browser.press("jj").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.row[aria-selected=true]')?.index === 1")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_and_definitions_are_as_screen_readers_expect_them() {
+    // axe: definition-list, aria-required-children
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    for view in VIEWS {
+        stage.view(view).await;
+        let wrong = stage
+            .browser
+            .run(
+                "const wrong = []; \
+                 for (const box of document.querySelectorAll('[role=listbox]')) \
+                   if (!box.querySelector('[role=option]:not([hidden])')) wrong.push('an empty listbox'); \
+                 for (const part of document.querySelectorAll('dl > *, dl > div > *')) \
+                   if (!/^(DT|DD|DIV)$/.test(part.tagName)) wrong.push(part.outerHTML); \
+                 return wrong",
+            )
+            .await;
+        assert_eq!(wrong, json!([]), "{view}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_text_on_every_view_can_be_read() {
+    // WCAG 2.2, 1.4.3: 4.5 to 1, of what is drawn and not only of the palette.
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let text = "# Title\n**bold** `code` [link](https://a.example/)\n\n> quote\n\n```sh\nls\n```";
+    bob.send_expecting("alice", text, "queued").await;
+    alice.send_expecting("bob", text, "queued").await;
+    let frame = said(&alice, "agent_binding_moment", &moment());
+    alice.submit("~alice", &frame).await;
+    stage.sign_in(&alice.key).await;
+    for theme in ["light", "dark"] {
+        stage
+            .browser
+            .run(&format!(
+                "document.documentElement.dataset.theme = '{theme}'"
+            ))
+            .await;
+        for view in VIEWS.into_iter().chain(["conversations/bob%40chorus"]) {
+            stage.view(view).await;
+            let weak = stage
+                .browser
+                .run(
+                    "const parse = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return {r, g, b, a}; }; \
+                     const light = ({r, g, b}) => { const [x, y, z] = [r, g, b].map((v) => { v /= 255; \
+                       return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * x + 0.7152 * y + 0.0722 * z; }; \
+                     const behind = (node) => { for (let at = node; at; at = at.parentElement) { \
+                       const style = getComputedStyle(at); if (style.backgroundImage !== 'none') return undefined; \
+                       const colour = parse(style.backgroundColor); if (colour.a === 1) return colour; } \
+                       return {r: 255, g: 255, b: 255}; }; \
+                     const weak = []; \
+                     for (const node of document.querySelectorAll('body *')) { \
+                       if (!node.checkVisibility() || ![...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim())) continue; \
+                       if (node.closest('button:disabled, .unseen, .skip')) continue; \
+                       const ground = behind(node); if (!ground) continue; \
+                       const [a, b] = [light(parse(getComputedStyle(node).color)), light(ground)].sort((x, y) => y - x); \
+                       if ((a + 0.05) / (b + 0.05) < 4.5) weak.push([node.className, node.textContent.slice(0, 30), (a + 0.05) / (b + 0.05)]); } \
+                     return weak",
+                )
+                .await;
+            assert_eq!(weak, json!([]), "{theme} {view}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// What needs the person now: decisions, unread messages, jobs that wait for an answer or for work, invitations, failed deliveries.
+
+import { h, renderName, replaceContent, throttleToRepaint } from './dom.js';
+import { formatCount, formatTimestamp, t } from './words.js';
+import { encodeUriPart, getApi, principal } from './api.js';
+import { repeatEvery, subscribe } from './hub.js';
+import { conversationState, listConversations } from './conversation_state.js';
+import { renderConversationRow, renderPairRow } from './conversation_row.js';
+import { createDecisionList } from './decision_list.js';
+
+const MAX_SHOWN = 6;
+const POLL_MS = 8_000;
+/** A failed delivery is news for this long. */
+const FAILED_NEWS_MS = 7 * 86_400_000;
+/** The states in which a job waits for its requester, and for its worker. */
+const REQUESTER_STATES = ['input-required', 'delivered'];
+const WORKER_STATES = ['dispatched'];
+const DISMISSED_STORAGE = 'chorus.dismissed';
+
+async function loadWaitingJobs() {
+  const waiting = [];
+  for (const state of [...REQUESTER_STATES, ...WORKER_STATES]) {
+    const { jobs } = await getApi(`/jobs?limit=20&status=${state}`);
+    const isMine = (job) =>
+      REQUESTER_STATES.includes(state) ? job.orchestrator_id === principal.id : job.agent_id === principal.id;
+    waiting.push(...jobs.filter(isMine));
+  }
+  return waiting;
+}
+
+const loadInvitations = async () =>
+  (await getApi('/channels')).filter((channel) => channel.membership === 'invited');
+
+/* A failed delivery is dismissed by its conversation and its number of failures, so that the next failure shows again. */
+const readDismissed = () => {
+  try {
+    return JSON.parse(localStorage.getItem(DISMISSED_STORAGE)) ?? {};
+  } catch {
+    return {};
+  }
+};
+const getFailureKey = (row) => `${principal.id} ${row.agents.join(' ')} ${row.conversationId}`;
+
+function listFailures() {
+  const dismissed = readDismissed();
+  return listConversations().filter(
+    (row) =>
+      row.failed > (dismissed[getFailureKey(row)] ?? 0) && Date.now() - Date.parse(row.lastAt) < FAILED_NEWS_MS,
+  );
+}
+
+function dismissFailure(row) {
+  localStorage.setItem(DISMISSED_STORAGE, JSON.stringify({ ...readDismissed(), [getFailureKey(row)]: row.failed }));
+}
+
+function renderSection(name, count, list, more) {
+  return (
+    count > 0 &&
+    h(
+      'section.card',
+      { 'data-need': name },
+      h('h2', {}, t(`needs.${name}`), h('span.badge', {}, formatCount(count))),
+      h('ul.picks', {}, list),
+      count > MAX_SHOWN && more && h('p', {}, h('a', { href: more }, t('needs.all', { n: formatCount(count) }))),
+    )
+  );
+}
+
+const renderJob = (job) =>
+  h(
+    'li',
+    {},
+    h(
+      'a',
+      { href: `#/market/${encodeUriPart(job.job_id)}`, 'data-key': `job ${job.job_id}` },
+      h(
+        'span.two',
+        {},
+        h('bdi', {}, job.skill_name),
+        h('span.quiet.small', {}, renderName(job.orchestrator_id === principal.id ? job.agent_id : job.orchestrator_id)),
+      ),
+      h('span.state.wait', {}, t(job.orchestrator_id === principal.id ? `job.${job.state}` : 'needs.work')),
+    ),
+  );
+
+const renderInvitation = (channel) =>
+  h(
+    'li',
+    {},
+    h(
+      'a',
+      { href: '#/channels', 'data-key': `invitation ${channel.id}` },
+      h('span.hash', { 'aria-hidden': 'true' }, '#'),
+      h('span.two', {}, renderName(channel.name), h('span.quiet.small', {}, t('channel.invited', { owner: channel.owner ?? t('role.operator') }))),
+      h('time.quiet.small', {}, formatTimestamp(channel.created_at)),
+    ),
+  );
+
+/** The part of the first view that shows what needs the person; returns its node and `stop`. */
+export function openNeeds() {
+  const isAgent = principal.role === 'agent';
+  const decisions = isAgent && principal.handle ? createDecisionList({ hasHistory: false }) : undefined;
+  const sectionsNode = h('div.grid.two');
+  const nothingNode = h('p.calm', { 'data-need': 'none' }, t('needs.none'));
+  const node = h('section.needs', { 'aria-label': t('needs') }, decisions?.node, sectionsNode, nothingNode);
+  let jobs = [];
+  let invitations = [];
+  const render = () => {
+    decisions?.render();
+    const unread = isAgent ? listConversations().filter((row) => row.unread > 0) : [];
+    const failures = listFailures();
+    const renderFailure = (row) => {
+      const line = isAgent ? renderConversationRow(row) : renderPairRow(row);
+      const button = h('button', { type: 'button', 'data-key': `dismiss ${getFailureKey(row)}` }, t('needs.dismiss'));
+      button.addEventListener('click', () => {
+        dismissFailure(row);
+        render();
+      });
+      line.append(button);
+      line.classList.add('with-button');
+      return line;
+    };
+    replaceContent(
+      sectionsNode,
+      renderSection(
+        'unread',
+        unread.length,
+        unread.slice(0, MAX_SHOWN).map((row) => renderConversationRow(row)),
+        '#/conversations',
+      ),
+      renderSection('jobs', jobs.length, jobs.slice(0, MAX_SHOWN).map(renderJob), '#/market'),
+      renderSection('invitations', invitations.length, invitations.slice(0, MAX_SHOWN).map(renderInvitation), '#/channels'),
+      renderSection('failed', failures.length, failures.slice(0, MAX_SHOWN).map(renderFailure), '#/conversations'),
+    );
+    sectionsNode.hidden = !sectionsNode.childElementCount;
+    nothingNode.hidden = !sectionsNode.hidden || (decisions && !decisions.node.hidden);
+    if (!conversationState.isLoaded) nothingNode.hidden = true;
+  };
+  const loadWaiting = async () => {
+    [jobs, invitations] = await Promise.all([loadWaitingJobs(), loadInvitations()]);
+    render();
+  };
+  render();
+  const cleanups = [subscribe(['conversations', 'frames', 'agents'], throttleToRepaint(render))];
+  if (isAgent)
+    cleanups.push(
+      repeatEvery(POLL_MS, loadWaiting),
+      subscribe(['jobs'], () => loadWaiting().catch(() => {})),
+    );
+  return { node, stop: () => cleanups.forEach((cleanup) => cleanup()) };
+}

@@ -1,0 +1,186 @@
+//! The inbox: conversations page by page from the hub, search, unread counts, and the first view.
+
+use crate::stage::{Stage, moment, said};
+use crate::support::actors::Agent;
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+
+/// More messages than one page of `GET /conversations` covers (2 000).
+const CHATTER: usize = 2_300;
+
+/// A message in a conversation with a name.
+async fn write_in(agent: &Agent, to: &str, conversation: &str, text: &str) -> Value {
+    let mut message = agent.message(to, text);
+    message["envelope"]["conversation_id"] = json!(conversation);
+    agent.post("/messages", &message).await.data(202)
+}
+
+async fn type_search(stage: &Stage, text: &str) {
+    let script = format!(
+        "const field = document.querySelector('main input[type=search]'); field.value = {}; \
+         field.dispatchEvent(new Event('input'))",
+        json!(text)
+    );
+    stage.browser.run(&script).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_chatty_agent_hides_no_other_conversation() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    let (kim, yusuf) = (stage.hub.agent("kim").await, stage.hub.agent("yusuf").await);
+    write_in(&yusuf, "alice", "planning-7", "The needle is here.").await;
+    let sends = (0..CHATTER).map(|number| {
+        let kim = &kim;
+        async move { kim.send("alice", &format!("chatter {number}")).await.status }
+    });
+    let sent: Vec<u16> = stream::iter(sends).buffer_unordered(64).collect().await;
+    assert!(sent.iter().all(|status| *status == 202));
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations").await;
+    let row = "document.querySelector('.picks a[data-key=\"yusuf@chorus planning-7\"]')";
+    stage.browser.eventually(row).await;
+    let unread = "document.querySelector('.picks a[data-key=\"kim@chorus \"] .badge')?.textContent === '2,300'";
+    stage.browser.eventually(unread).await;
+    // A link to a conversation opens it, however much was said elsewhere since.
+    stage
+        .view("conversations/yusuf%40chorus/planning-7")
+        .await;
+    stage
+        .browser
+        .eventually("document.querySelector('.bubble .said')?.textContent === 'The needle is here.'")
+        .await;
+    // The hub searches, and what it finds opens at its place.
+    type_search(&stage, "needle").await;
+    let found = "document.querySelector('.picks a[data-key^=\"found \"] mark')?.textContent === 'needle'";
+    stage.browser.eventually(found).await;
+    stage.browser.click(".picks a[data-key^='found ']").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.thread-row.is-found')")
+        .await;
+    // The long one comes page by page.
+    stage.view("conversations/kim%40chorus").await;
+    let count = |number: usize| format!("document.querySelectorAll('.bubble').length === {number}");
+    stage.browser.eventually(&count(50)).await;
+    stage.browser.click(".thread > button").await;
+    stage.browser.eventually(&count(100)).await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_every_pair_that_wrote() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    alice.send_expecting("bob", "secret", "queued").await;
+    bob.send_expecting("alice", "secret", "queued").await;
+    stage.as_operator().await;
+    stage.view("conversations").await;
+    let pair = "document.querySelector('.picks .pick')?.textContent.includes('alice@chorus↔bob@chorus')";
+    stage.browser.eventually(pair).await;
+    stage
+        .browser
+        .eventually("document.querySelector('.picks .pick .end b').textContent === '2'")
+        .await;
+    let text = "return document.body.innerText.includes('secret')";
+    assert_eq!(stage.browser.run(text).await, false);
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_view_shows_what_needs_the_person() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    stage.browser.shows("Nothing needs you now.").await;
+    // A message, a decision, work to do, an invitation, and a delivery that failed.
+    bob.send_expecting("alice", "Are you there?", "delivered_sse")
+        .await;
+    let frame = said(&alice, "agent_binding_moment", &moment());
+    alice.submit("~alice", &frame).await;
+    let offer = alice
+        .request("PUT", "/skills/translate")
+        .json(&json!({"cost_per_call": 0.10}));
+    assert_eq!(offer.send().await.unwrap().status(), 201);
+    let job = json!({"skill_name": "translate", "budget": 0.25, "input_data": {}});
+    assert_eq!(bob.post("/jobs", &job).await.status, 202);
+    let room = bob.post("/channels", &json!({"name": "launch"})).await;
+    let room = room.data(201)["id"].as_str().unwrap().to_owned();
+    bob.post(
+        &format!("/channels/{room}/members"),
+        &json!({"agent_id": alice.id}),
+    )
+    .await
+    .data(201);
+    let card = json!({"endpoint": "http://127.0.0.1:9/receive"});
+    stage.hub.agent_with("dave@chorus", &card).await;
+    alice.send_expecting("dave", "lost", "failed").await;
+    for need in ["unread", "jobs", "invitations", "failed"] {
+        let section = format!("document.querySelector('[data-need={need}] .badge')?.textContent === '1'");
+        stage.browser.eventually(&section).await;
+    }
+    stage
+        .browser
+        .eventually("document.querySelector('.needs .decision .option')")
+        .await;
+    let above = "return document.querySelector('.needs').getBoundingClientRect().top \
+         < document.querySelector('.tiles').getBoundingClientRect().top";
+    assert_eq!(stage.browser.run(above).await, true);
+    // The title counts what waits for an answer.
+    stage
+        .browser
+        .eventually("document.title === '(2) Chorus'")
+        .await;
+    // A failed delivery is dismissed until the next one fails.
+    stage.browser.click("[data-need=failed] button").await;
+    stage
+        .browser
+        .eventually("!document.querySelector('[data-need=failed]')")
+        .await;
+    stage.browser.click("[data-need=unread] .picks a").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.bubble .said')?.textContent === 'Are you there?'")
+        .await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_comes_page_by_page_and_is_searched_by_the_hub() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    let room = alice.post("/channels", &json!({"name": "launch"})).await;
+    let room = room.data(201)["id"].as_str().unwrap().to_owned();
+    for number in 0..130 {
+        let text = if number == 3 { "the needle".to_owned() } else { format!("post {number}") };
+        alice
+            .post(&format!("/channels/{room}/messages"), &json!({ "content": text }))
+            .await
+            .data(201);
+    }
+    stage.sign_in(&alice.key).await;
+    stage.view(&format!("channels/{room}")).await;
+    stage.browser.shows("post 129").await;
+    let loaded = "return document.body.innerText.includes('the needle')";
+    assert_eq!(stage.browser.run(loaded).await, false);
+    // One author's posts in a row are one group with one name.
+    let heads = "document.querySelectorAll('.line header').length < 10 && document.querySelectorAll('.line').length > 90";
+    stage.browser.eventually(heads).await;
+    let search = "const field = document.querySelector('.thread-head input'); field.value = 'needle'; \
+         field.dispatchEvent(new Event('input'))";
+    stage.browser.run(search).await;
+    stage.browser.click(".found button").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.is-found .said')?.textContent === 'the needle'")
+        .await;
+    stage.is_clean().await;
+}

@@ -1,0 +1,208 @@
+//! Reading and answering: shown and acknowledged, the mark of new messages, drafts, long texts and notifications.
+
+use crate::stage::Stage;
+use crate::support::hub::eventually;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_marks_a_message_as_shown_and_answering_acknowledges_it() {
+    // R-81, R-84
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let sent = bob.send_expecting("alice", "Shall we?", "queued").await;
+    stage.sign_in(&alice.key).await;
+    let badge = "document.querySelector('nav a[data-view=conversations] .badge')";
+    stage
+        .browser
+        .eventually(&format!("{badge}.textContent === '1' && !{badge}.hidden"))
+        .await;
+    stage
+        .browser
+        .eventually("document.title === '(1) Chorus'")
+        .await;
+    // A delivered message that is not in sight is not shown.
+    let status = bob.delivery_status(&sent["trace_id"]).await;
+    assert_eq!(status.get("shown_at"), None, "{status}");
+    stage.view("conversations/bob%40chorus").await;
+    stage
+        .browser
+        .eventually("document.querySelector('[data-mark=new]')?.textContent === 'New messages'")
+        .await;
+    stage.browser.eventually(&format!("{badge}.hidden")).await;
+    stage.browser.eventually("document.title === 'Chorus'").await;
+    let status = bob.delivery_status(&sent["trace_id"]).await;
+    assert!(status["shown_at"].is_string(), "{status}");
+    assert_ne!(status["status"], "acknowledged");
+    stage.browser.write(".composer textarea", "Yes.").await;
+    stage.browser.click(".composer button").await;
+    eventually("the message is acknowledged", || async {
+        bob.delivery_status(&sent["trace_id"]).await["status"] == "acknowledged"
+    })
+    .await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sent_message_shows_its_four_states_with_their_times() {
+    // R-81
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    stage.browser.write(".composer textarea", "Shall we?").await;
+    stage.browser.click(".composer button").await;
+    let state = |word: &str| {
+        format!("document.querySelector('.bubble.mine .stand')?.dataset.state === '{word}'")
+    };
+    stage.browser.eventually(&state("queued")).await;
+    let mut inbox = bob.inbox_after("0").await;
+    let message = inbox.next("message").await;
+    stage.browser.eventually(&state("delivered")).await;
+    bob.mark_shown(&message.data["trace_id"]).await.data(200);
+    stage.browser.eventually(&state("shown")).await;
+    bob.respond(&message.data["trace_id"], &json!({"status": "ok"}))
+        .await
+        .data(200);
+    stage.browser.eventually(&state("acknowledged")).await;
+    stage.browser.click(".bubble.mine .steps summary").await;
+    let times = "[...document.querySelectorAll('.steps[open] [data-step]')].map((step) => \
+         [step.dataset.step, /\\d\\d:\\d\\d/.test(step.textContent)])";
+    let all = json!([
+        ["queued", true],
+        ["delivered", true],
+        ["shown", true],
+        ["acknowledged", true]
+    ]);
+    let complete = format!("JSON.stringify({times}) === {}", json!(all.to_string()));
+    stage.browser.eventually(&complete).await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_scrolled_up_stays_there_and_is_told_of_new_messages() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    for number in 0..30 {
+        alice
+            .send_expecting("bob", &format!("line {number}"), "queued")
+            .await;
+    }
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.bubble').length === 30")
+        .await;
+    stage
+        .browser
+        .run("document.querySelector('.thread').scrollTop = 0")
+        .await;
+    bob.send_expecting("alice", "news", "delivered_sse").await;
+    stage
+        .browser
+        .eventually("!document.querySelector('.jump').hidden")
+        .await;
+    let top = "return document.querySelector('.thread').scrollTop";
+    assert_eq!(stage.browser.run(top).await, 0);
+    stage.browser.click(".jump").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.jump').hidden")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_draft_outlives_navigation_and_a_change_of_language() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, _bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    stage.browser.write(".composer textarea", "Half a thou").await;
+    stage.view("market").await;
+    stage.view("conversations/bob%40chorus").await;
+    let draft = "document.querySelector('.composer textarea')?.value === 'Half a thou'";
+    stage.browser.eventually(draft).await;
+    stage.browser.click("[data-do=language]").await;
+    stage.browser.shows("对话").await;
+    stage.browser.eventually(draft).await;
+    // It is the draft of this conversation alone, and is gone when it is sent.
+    stage.view("conversations/alice%40chorus").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.composer textarea')?.value === ''")
+        .await;
+    stage.view("conversations/bob%40chorus").await;
+    stage.browser.click(".composer button").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.bubble.mine')")
+        .await;
+    let kept = "return Object.keys(sessionStorage).filter((key) => key.startsWith('chorus.draft')).length";
+    assert_eq!(stage.browser.run(kept).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_text_is_folded_until_it_is_asked_for() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    bob.send_expecting("alice", &"word ".repeat(1_800), "queued")
+        .await;
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    let height = "document.querySelector('.said')?.offsetHeight";
+    stage
+        .browser
+        .eventually(&format!("{height} > 0 && {height} < 320"))
+        .await;
+    stage.browser.click(".unfold").await;
+    stage.browser.eventually(&format!("{height} > 320")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    // A headless browser shows no notifications, so the test stands in for the part that shows them.
+    stage
+        .browser
+        .run(
+            "window.noted = []; window.Notification = class extends EventTarget { \
+               static permission = 'default'; \
+               static async requestPermission() { return Notification.permission = 'granted'; } \
+               constructor(title, {body}) { super(); window.noted.push([title, body]); } close() {} }; \
+             Object.defineProperty(document, 'hidden', {get: () => window.away ?? false});",
+        )
+        .await;
+    bob.send_expecting("alice", "one", "delivered_sse").await;
+    stage.browser.click("[data-do=notify]").await;
+    stage
+        .browser
+        .eventually("document.querySelector('[data-do=notify]').ariaPressed === 'true'")
+        .await;
+    bob.send_expecting("alice", "in sight", "delivered_sse").await;
+    stage
+        .browser
+        .eventually("document.title === '(2) Chorus'")
+        .await;
+    stage.browser.run("window.away = true").await;
+    bob.send_expecting("alice", "while away", "delivered_sse")
+        .await;
+    stage.browser.eventually("window.noted.length === 1").await;
+    assert_eq!(
+        stage.browser.run("return window.noted").await,
+        json!([["bob@chorus", "while away"]])
+    );
+}
