@@ -10,7 +10,7 @@ const PATIENCE_MS = 2_500;
 /** `onSignIn` is called when the person wants to sign in again. Returns the banner and `stop`. */
 export function createOutageBanner(onSignIn) {
   const textNode = h('p');
-  const button = h('button', { type: 'button', 'data-do': 'retry' });
+  const button = h('button', { type: 'button', 'data-do': 'retry' }, t('outage.away.go'));
   const node = h('div.outage', { role: 'alert', hidden: true }, textNode, button);
   let timer;
   let state = 'live';

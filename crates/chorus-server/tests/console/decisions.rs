@@ -216,7 +216,8 @@ async fn a_double_click_answers_one_decision_and_its_card_stays() {
         "document.querySelector('[data-moment=\"{first}\"] .answered')?.textContent.includes('1: Now')"
     );
     stage.browser.eventually(&outcome).await;
-    let order = "return [...document.querySelectorAll('[data-moment]')].map((card) => card.dataset.moment)";
+    let order =
+        "return [...document.querySelectorAll('[data-moment]')].map((card) => card.dataset.moment)";
     assert_eq!(stage.browser.run(order).await, json!([first, second]));
     let open = alice.get("/handles/~alice/open").await.json();
     assert_eq!(open["items"][0]["frame_id"], json!(second), "{open}");

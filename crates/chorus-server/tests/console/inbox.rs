@@ -45,16 +45,17 @@ async fn one_chatty_agent_hides_no_other_conversation() {
     let unread = "document.querySelector('.picks a[data-key=\"kim@chorus \"] .badge')?.textContent === '2,300'";
     stage.browser.eventually(unread).await;
     // A link to a conversation opens it, however much was said elsewhere since.
-    stage
-        .view("conversations/yusuf%40chorus/planning-7")
-        .await;
+    stage.view("conversations/yusuf%40chorus/planning-7").await;
     stage
         .browser
-        .eventually("document.querySelector('.bubble .said')?.textContent === 'The needle is here.'")
+        .eventually(
+            "document.querySelector('.bubble .said')?.textContent === 'The needle is here.'",
+        )
         .await;
     // The hub searches, and what it finds opens at its place.
     type_search(&stage, "needle").await;
-    let found = "document.querySelector('.picks a[data-key^=\"found \"] mark')?.textContent === 'needle'";
+    let found =
+        "document.querySelector('.picks a[data-key^=\"found \"] mark')?.textContent === 'needle'";
     stage.browser.eventually(found).await;
     stage.browser.click(".picks a[data-key^='found ']").await;
     stage
@@ -80,7 +81,8 @@ async fn an_operator_sees_every_pair_that_wrote() {
     bob.send_expecting("alice", "secret", "queued").await;
     stage.as_operator().await;
     stage.view("conversations").await;
-    let pair = "document.querySelector('.picks .pick')?.textContent.includes('alice@chorus↔bob@chorus')";
+    let pair =
+        "document.querySelector('.picks .pick')?.textContent.includes('alice@chorus↔bob@chorus')";
     stage.browser.eventually(pair).await;
     stage
         .browser
@@ -122,7 +124,8 @@ async fn the_first_view_shows_what_needs_the_person() {
     stage.hub.agent_with("dave@chorus", &card).await;
     alice.send_expecting("dave", "lost", "failed").await;
     for need in ["unread", "jobs", "invitations", "failed"] {
-        let section = format!("document.querySelector('[data-need={need}] .badge')?.textContent === '1'");
+        let section =
+            format!("document.querySelector('[data-need={need}] .badge')?.textContent === '1'");
         stage.browser.eventually(&section).await;
     }
     stage
@@ -160,9 +163,16 @@ async fn a_channel_comes_page_by_page_and_is_searched_by_the_hub() {
     let room = alice.post("/channels", &json!({"name": "launch"})).await;
     let room = room.data(201)["id"].as_str().unwrap().to_owned();
     for number in 0..130 {
-        let text = if number == 3 { "the needle".to_owned() } else { format!("post {number}") };
+        let text = if number == 3 {
+            "the needle".to_owned()
+        } else {
+            format!("post {number}")
+        };
         alice
-            .post(&format!("/channels/{room}/messages"), &json!({ "content": text }))
+            .post(
+                &format!("/channels/{room}/messages"),
+                &json!({ "content": text }),
+            )
             .await
             .data(201);
     }

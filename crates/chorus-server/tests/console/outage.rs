@@ -18,18 +18,20 @@ async fn a_hub_that_is_away_is_said_plainly_and_what_was_written_is_kept() {
         .browser
         .eventually(&format!("{banner} === 'away'"))
         .await;
-    stage
-        .browser
-        .write(".composer textarea", "for later")
-        .await;
+    stage.browser.write(".composer textarea", "for later").await;
     stage.browser.click(".composer button").await;
     stage
         .browser
-        .eventually("document.querySelector('.composer .wrong').textContent === 'The hub does not answer.'")
+        .eventually(
+            "document.querySelector('.composer .wrong').textContent === 'The hub does not answer.'",
+        )
         .await;
     // A view that was never opened says why it does not open.
     stage.browser.run("location.hash = '#/market'").await;
-    stage.browser.shows("This view opens as soon as it does.").await;
+    stage
+        .browser
+        .shows("This view opens as soon as it does.")
+        .await;
     stage
         .browser
         .eventually("document.querySelector('nav a[aria-current]').dataset.view === 'market'")

@@ -31,7 +31,10 @@ async fn reading_marks_a_message_as_shown_and_answering_acknowledges_it() {
         .eventually("document.querySelector('[data-mark=new]')?.textContent === 'New messages'")
         .await;
     stage.browser.eventually(&format!("{badge}.hidden")).await;
-    stage.browser.eventually("document.title === 'Chorus'").await;
+    stage
+        .browser
+        .eventually("document.title === 'Chorus'")
+        .await;
     let status = bob.delivery_status(&sent["trace_id"]).await;
     assert!(status["shown_at"].is_string(), "{status}");
     assert_ne!(status["status"], "acknowledged");
@@ -125,7 +128,10 @@ async fn a_draft_outlives_navigation_and_a_change_of_language() {
     let (alice, _bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.sign_in(&alice.key).await;
     stage.view("conversations/bob%40chorus").await;
-    stage.browser.write(".composer textarea", "Half a thou").await;
+    stage
+        .browser
+        .write(".composer textarea", "Half a thou")
+        .await;
     stage.view("market").await;
     stage.view("conversations/bob%40chorus").await;
     let draft = "document.querySelector('.composer textarea')?.value === 'Half a thou'";
@@ -145,7 +151,8 @@ async fn a_draft_outlives_navigation_and_a_change_of_language() {
         .browser
         .eventually("document.querySelector('.bubble.mine')")
         .await;
-    let kept = "return Object.keys(sessionStorage).filter((key) => key.startsWith('chorus.draft')).length";
+    let kept =
+        "return Object.keys(sessionStorage).filter((key) => key.startsWith('chorus.draft')).length";
     assert_eq!(stage.browser.run(kept).await, 0);
 }
 
@@ -192,7 +199,8 @@ async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
         .browser
         .eventually("document.querySelector('[data-do=notify]').ariaPressed === 'true'")
         .await;
-    bob.send_expecting("alice", "in sight", "delivered_sse").await;
+    bob.send_expecting("alice", "in sight", "delivered_sse")
+        .await;
     stage
         .browser
         .eventually("document.title === '(2) Chorus'")
