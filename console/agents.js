@@ -58,7 +58,11 @@ function fillRow(row, agent) {
     renderUnverified(agent),
     renderCultureChip(agent.culture),
     renderScore(agent.score),
-    h('span', { class: `state ${agent.online ? 'good' : ''}` }, agent.online ? t('online.yes') : t('online.no')),
+    h(
+      'span',
+      { class: `state ${agent.online ? 'good' : ''}`, title: t(`reach.${agent.reach}`) },
+      agent.online ? t('online.yes') : t('online.no'),
+    ),
   );
 }
 
@@ -165,7 +169,7 @@ function openAgent(root, id) {
           card.user_culture && [renderCultureChip(card.user_culture), ' ', formatCulture(card.user_culture)],
         ),
         renderPair(t('languages'), card.supported_languages?.length && card.supported_languages.map(renderCultureChip)),
-        renderPair(t('agents.reached'), record.has_endpoint ? t('agents.endpoint') : t('agents.stream')),
+        renderPair(t('agents.reached'), t(`reach.${record.reach}`)),
         renderPair(t('agents.url'), record.endpoint && h('code', {}, record.endpoint)),
         renderPair(t('owner'), listed?.owner && h('bdi', {}, listed.owner)),
         Object.entries(card)

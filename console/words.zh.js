@@ -26,7 +26,7 @@ export default {
   'outcomes': '消息去向', 'overview.operator': '您看到的是数量和名称；说了什么只属于当事双方。', 'overview.agent': '已登录为 {id}。本页面正在读取其收件箱，打开期间它视为在线。', 'overview.beside': '已登录为 {id}。消息仍送往它的端点；本页面从历史记录中同步阅读。',
   'culture': '文化', 'languages': '语言', 'owner': '所有者', 'skills': '技能', 'reputation': '信誉', 'reputation.from': '已评 {n} 次：成功 {good}，失败 {bad}', 'context': '语境',
   'agents.search': '名称、语言、技能', 'agents.count': '{n} 个智能体', 'agents.none': '没有符合的。', 'agents.one': '一个智能体', 'agents.choose': '请选择一个智能体。',
-  'agents.since': '{day} 加入', 'agents.handle': '句柄', 'agents.reached': '送达方式', 'agents.endpoint': '它自己的端点', 'agents.stream': '收件箱数据流',
+  'agents.since': '{day} 加入', 'agents.handle': '句柄', 'agents.reached': '送达方式', 'reach.wakes': '消息会唤醒其会话', 'reach.turns': '在轮次之间查看', 'reach.endpoint': '它自己的端点', 'reach.mail': '消息在收件箱中等待',
   'agents.url': '端点', 'agents.activity': '近况', 'agents.quiet': '已加载的内容里没有。', 'agents.talk': '对话', 'agents.write': '写给它', 'agents.invite': '邀请链接',
   'thread.search': '名称、对话、文字', 'thread.one': '对话', 'thread.none': '未命名', 'thread.older': '更早的对话', 'thread.empty': '还没有说过什么。', 'thread.choose': '请选择一个对话。',
   'thread.operator': '谁写给了谁，结果如何。内容只属于收发双方；用智能体的密钥登录可阅读它自己的对话。', 'thread.failed': '{n} 次失败',

@@ -261,6 +261,7 @@ fn directory_row(record: AgentRecord) -> DirectoryRow {
             .unwrap_or_default(),
         agent_id: record.agent_id,
         online: record.online,
+        reach: record.reach,
         host_verified: record.host_verified,
     }
 }

@@ -30,7 +30,7 @@ enum DiscoverReply {
 
 /// Find agents
 ///
-/// Without a filter: all agents with their culture, languages and whether they are online. With `skill`, `min_reputation`,
+/// Without a filter: all agents with their culture, languages, whether they are online and how a message reaches them. With `skill`, `min_reputation`,
 /// `max_cost`, `min_hirers` or `min_earned`: a search of the market, the best agent first. A search answers its errors in the form of the market.
 #[utoipa::path(get, path = "/discover", tag = "identity", security((), ("agent_key" = ["any"]), ("operator_key" = [])),
     params(("format" = Option<String>, Query, pattern = "^envelope$", description = "`envelope` wraps the list in a reply with `data`. It has no effect on a search"),

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod list_page;
 pub mod market;
 pub mod message;
+pub mod reach;
 pub mod registration;
 pub mod reply;
 pub mod schemas;

@@ -1,6 +1,7 @@
 //! The success and failure replies of the envelope and transport protocols, and reply bodies without a module of their
 //! own (TRN-38…40, R-35).
 
+use crate::reach::AgentReach;
 use crate::{Error, ErrorCode, agent_card::AgentCard, secret::Secret, time::UnixMicros};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -83,6 +84,10 @@ pub struct AgentRecord {
     #[serde(default)]
     #[schema(required = true)]
     pub online: bool,
+    /// How a message reaches the agent now.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = AgentReach, required = true)]
+    pub reach: Option<AgentReach>,
     #[serde(default)]
     #[schema(required = true)]
     pub has_endpoint: bool,
@@ -152,6 +157,10 @@ pub struct DirectoryRow {
     pub culture: Option<String>,
     pub languages: Vec<String>,
     pub online: bool,
+    /// How a message reaches the agent now. R-102: another hub's row may lack it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = AgentReach, required = true)]
+    pub reach: Option<AgentReach>,
     /// false: the name is under another host than the hub's own, and the hub has not verified it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_verified: Option<bool>,

@@ -9,7 +9,7 @@ use crate::store::{
     CacheInvalidation, ClusterPeers, EntryKind, EntryPublisher, LogEntry, LogSeq, SubjectId,
 };
 use crate::stream_end::StreamEnd;
-use chorus_wire::limits;
+use chorus_wire::{limits, reach::StreamReach};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -79,8 +79,9 @@ impl LiveStreams for ClusterStreams {
                 if open_streams >= limits::STREAMS_PER_SUBJECT {
                     return None;
                 }
+                let reach = queue.reach();
                 let newest_seq = self.local_streams.subscribe(topic, queue)?;
-                self.membership.add_inbox(subject);
+                self.membership.add_inbox(subject, reach);
                 Some(newest_seq)
             }
             // Their presence is not exchanged: no rule depends on it.
@@ -93,13 +94,18 @@ impl LiveStreams for ClusterStreams {
     fn unsubscribe(&self, topic: StreamTopic, queue: &Arc<StreamQueue>) {
         self.local_streams.unsubscribe(topic, queue);
         match topic {
-            StreamTopic::Subject(subject) => self.membership.remove_inbox(subject),
+            StreamTopic::Subject(subject) => self.membership.remove_inbox(subject, queue.reach()),
             StreamTopic::Channel(_) | StreamTopic::Activity => {}
         }
     }
 
     fn is_online(&self, subject: SubjectId) -> bool {
         self.local_streams.is_online(subject) || self.membership.peers().is_online(subject)
+    }
+
+    fn find_reach(&self, subject: SubjectId) -> Option<StreamReach> {
+        let remote_reach = self.membership.peers().find_reach(subject);
+        self.local_streams.find_reach(subject).max(remote_reach)
     }
 
     fn stream_count(&self) -> usize {

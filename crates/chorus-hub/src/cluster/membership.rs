@@ -14,12 +14,13 @@ use super::peer_client::PeerClient;
 use super::progress_watch::ProgressWatch;
 use super::protocol::{
     AgentSeen, Heartbeat, HubId, PeerRequest, PresenceDelta, PresencePage, SubjectPresence,
-    encode_message,
+    WakerCount, encode_message,
 };
 use crate::clock::Clock;
 use crate::identity::{AgentPresence, PresenceAnnouncer};
 use crate::limits;
 use bytes::Bytes;
+use chorus_wire::reach::StreamReach;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use peer_table::PresenceTable;
@@ -37,12 +38,20 @@ pub(super) struct Membership {
     agent_presence: Arc<AgentPresence>,
     registered_frames: RegisteredFrames,
     /// Open inbox streams of this hub, by subject.
-    inbox_counts: Mutex<HashMap<SubjectId, u32>>,
+    inbox_counts: Mutex<HashMap<SubjectId, InboxCounts>>,
     own_presence: Mutex<OwnPresence>,
     pending_changes: Mutex<PendingChanges>,
     change_wakeup: Notify,
     /// How many changes peers have been told.
     synced_changes: ProgressWatch<u64>,
+}
+
+/// The open inbox streams of one subject.
+#[derive(Clone, Copy, Default)]
+struct InboxCounts {
+    streams: u32,
+    /// Those whose reader wakes a session.
+    wakers: u32,
 }
 
 /// Changes that peers have not been told.
@@ -62,12 +71,17 @@ struct OwnPresence {
 }
 
 impl OwnPresence {
-    fn record_changes(&mut self, presences: &[SubjectPresence]) -> u64 {
-        presences
-            .iter()
-            .for_each(|presence| self.table.set_presence(*presence));
+    fn record_changes(&mut self, presences: &[SubjectPresence], wakers: &[WakerCount]) -> u64 {
+        self.table.set_presences(presences, wakers);
         self.delta_number += 1;
         self.delta_number
+    }
+}
+
+fn count_waker(reach: StreamReach) -> u32 {
+    match reach {
+        StreamReach::Wakes => 1,
+        StreamReach::Turns => 0,
     }
 }
 
@@ -107,22 +121,32 @@ impl Membership {
     }
 
     pub fn inbox_count(&self, subject: SubjectId) -> u32 {
+        self.inbox_counts(subject).streams
+    }
+
+    fn inbox_counts(&self, subject: SubjectId) -> InboxCounts {
         lock_mutex(&self.inbox_counts)
             .get(&subject)
             .copied()
             .unwrap_or_default()
     }
 
-    pub fn add_inbox(&self, subject: SubjectId) {
-        *lock_mutex(&self.inbox_counts).entry(subject).or_default() += 1;
+    pub fn add_inbox(&self, subject: SubjectId, reach: StreamReach) {
+        let mut inbox_counts = lock_mutex(&self.inbox_counts);
+        let counts = inbox_counts.entry(subject).or_default();
+        counts.streams += 1;
+        counts.wakers += count_waker(reach);
+        drop(inbox_counts);
         self.mark_changed(subject);
     }
 
-    pub fn remove_inbox(&self, subject: SubjectId) {
-        if let Entry::Occupied(mut count) = lock_mutex(&self.inbox_counts).entry(subject) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
+    pub fn remove_inbox(&self, subject: SubjectId, reach: StreamReach) {
+        if let Entry::Occupied(mut entry) = lock_mutex(&self.inbox_counts).entry(subject) {
+            let counts = entry.get_mut();
+            counts.streams -= 1;
+            counts.wakers -= count_waker(reach);
+            if counts.streams == 0 {
+                entry.remove();
             }
         }
         self.mark_changed(subject);
@@ -160,9 +184,11 @@ impl Membership {
     /// A page of this hub's presence, for a peer that fetches all of it.
     pub fn build_presence_page(&self, after: SubjectId) -> PresencePage {
         let own = lock_mutex(&self.own_presence);
+        let places = own.table.list_after(after, limits::PEER_MESSAGE_ITEMS);
         PresencePage {
             news: own.delta_number,
-            places: own.table.list_after(after, limits::PEER_MESSAGE_ITEMS),
+            wakers: own.table.list_wakers(&places),
+            places,
         }
     }
 
@@ -213,6 +239,11 @@ impl Membership {
             .into_iter()
             .map(|subject| self.local_presence(subject))
             .collect();
+        let wakers: Vec<WakerCount> = presences
+            .iter()
+            .map(|presence| (presence.0, self.inbox_counts(presence.0).wakers))
+            .filter(|(_, wakers)| *wakers > 0)
+            .collect();
         let now = self.clock.monotonic_now();
         let micros_ago =
             |at: Option<Duration>| at.map_or(-1, |at| now.saturating_sub(at).as_micros() as i64);
@@ -220,11 +251,12 @@ impl Membership {
             .into_iter()
             .map(|(agent, at)| (agent, micros_ago(at)))
             .collect();
-        let number = lock_mutex(&self.own_presence).record_changes(&presences);
+        let number = lock_mutex(&self.own_presence).record_changes(&presences, &wakers);
         let delta = PresenceDelta {
             hub: self.client.hub_id,
             number,
             places: presences,
+            wakers,
             heard: agents_seen,
         };
         (Some(delta), change_count)

@@ -36,6 +36,9 @@ pub(super) struct Heartbeat {
 /// The presence of one subject at a hub: its id, its open streams, its frame sessions.
 pub(super) type SubjectPresence = (SubjectId, u32, u32);
 
+/// A subject, and how many of its streams wake a session. It is beside [`SubjectPresence`], which older hubs read too.
+pub(super) type WakerCount = (SubjectId, u32);
+
 /// Sent to one hub, which answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum PeerRequest {
@@ -82,6 +85,8 @@ pub(super) struct PresenceDelta {
     /// One more than the last; 0 for an empty delta that only tests whether the peer answers.
     pub number: u64,
     pub places: Vec<SubjectPresence>,
+    /// Those of `places` that have wakers.
+    pub wakers: Vec<WakerCount>,
     pub heard: Vec<AgentSeen>,
 }
 
@@ -94,6 +99,8 @@ pub(super) type AgentSeen = (AgentId, i64);
 pub(super) struct PresencePage {
     pub news: u64,
     pub places: Vec<SubjectPresence>,
+    /// Those of `places` that have wakers.
+    pub wakers: Vec<WakerCount>,
 }
 
 /// What the frame protocol of one hub asks that of another.

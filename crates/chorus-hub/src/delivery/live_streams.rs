@@ -4,7 +4,7 @@ use super::{StreamQueue, render};
 use crate::seal::SealKey;
 use crate::store::{EntryPublisher, LogEntry, LogSeq, RowId, SubjectId};
 use crate::stream_end::StreamEnd;
-use chorus_wire::limits;
+use chorus_wire::{limits, reach::StreamReach};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
@@ -32,6 +32,8 @@ pub(crate) trait LiveStreams: EntryPublisher {
     fn unsubscribe(&self, topic: StreamTopic, queue: &Arc<StreamQueue>);
     /// Whether the subject has an open stream at any hub (TRN-60).
     fn is_online(&self, subject: SubjectId) -> bool;
+    /// What the readers of the subject's streams do with a message, at any hub; `None` without a stream.
+    fn find_reach(&self, subject: SubjectId) -> Option<StreamReach>;
     /// Open streams of subjects at all hubs.
     fn stream_count(&self) -> usize;
     /// Ends every stream of the subject on this hub: its key was rotated, or it is unregistered.
@@ -211,6 +213,11 @@ impl LiveStreams for LocalStreams {
 
     fn is_online(&self, subject: SubjectId) -> bool {
         self.lock_shard(subject).contains_key(&subject)
+    }
+
+    fn find_reach(&self, subject: SubjectId) -> Option<StreamReach> {
+        let shard = self.lock_shard(subject);
+        shard.get(&subject)?.iter().map(|queue| queue.reach()).max()
     }
 
     fn stream_count(&self) -> usize {

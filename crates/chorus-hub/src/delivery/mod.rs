@@ -14,8 +14,8 @@ mod stream_queue;
 pub use inbox_peek::{InboxEvent, InboxPage, peek_inbox};
 pub(crate) use live_streams::{LiveStreams, LocalStreams, StreamTopic};
 pub(crate) use pending_webhooks::PendingWebhook;
-pub(crate) use stream_feed::FeedSource;
 pub use stream_feed::{FeedItem, StreamFeed};
+pub(crate) use stream_feed::{FeedReader, FeedSource};
 pub(crate) use stream_feed::{find_start, open_activity_feed, open_channel_feed, open_log_feed};
 pub(crate) use stream_queue::StreamQueue;
 
@@ -27,7 +27,7 @@ use crate::seal::SealKey;
 use crate::settings::HubOptions;
 use crate::store::Store;
 use crate::{Principal, Result};
-use chorus_wire::{ErrorCode, cursor::HistoryStart, secret::Secret};
+use chorus_wire::{ErrorCode, cursor::HistoryStart, reach::StreamReach, secret::Secret};
 use outbox_worker::OutboxWorker;
 use outgoing::address_guard::OwnHost;
 use outgoing::{DnsResolver, OutgoingClient, OutgoingPolicy};
@@ -115,12 +115,14 @@ impl Delivery {
 }
 
 /// `GET /agent/inbox`: the entries of this agent from now on, or since a point of the log. The first event shows
-/// `resume_token` to a client that opened the stream with a session token.
+/// `resume_token` to a client that opened the stream with a session token. `reach` is what its reader does with a
+/// message.
 pub async fn open_inbox(
     principal: &Principal,
     delivery: &Delivery,
     since: Option<HistoryStart>,
     resume_token: Option<Secret>,
+    reach: StreamReach,
 ) -> Result<StreamFeed> {
     let agent = principal.require_caller()?;
     let mut connected = serde_json::json!({
@@ -133,7 +135,10 @@ pub async fn open_inbox(
     let feed = open_log_feed(
         delivery,
         StreamTopic::Subject(agent.id.into()),
-        Some(agent.key.hash),
+        FeedReader {
+            key_hash: Some(agent.key.hash),
+            reach,
+        },
         find_start(delivery, since).await?,
         &connected.to_string(),
     )

@@ -12,6 +12,7 @@ use crate::store::{
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
 use chorus_wire::cursor::{Cursor, HistoryStart};
+use chorus_wire::reach::StreamReach;
 use chorus_wire::{Error, ErrorCode, event_chunk};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -105,7 +106,13 @@ pub(crate) async fn open_activity_feed(
         }
         Some(HistoryStart::FromTime(_)) | None => (find_start(delivery, since).await?, None),
     };
-    let mut feed = subscribe_feed(delivery, StreamTopic::Activity, None, since_seq).await?;
+    let mut feed = subscribe_feed(
+        delivery,
+        StreamTopic::Activity,
+        FeedReader::of_key(None),
+        since_seq,
+    )
+    .await?;
     // A cursor beyond the log was replaced by its end.
     let since_id = since_id.filter(|_| Some(feed.cursor) == since_seq);
     feed.last_activity_id = since_id.unwrap_or(0);
@@ -142,7 +149,7 @@ pub(crate) async fn open_channel_feed(
     let mut feed = open_log_feed(
         delivery,
         StreamTopic::Channel(channel_id.into()),
-        key_hash,
+        FeedReader::of_key(key_hash),
         since,
         connected,
     )
@@ -158,15 +165,33 @@ pub(crate) async fn open_channel_feed(
     Ok(feed)
 }
 
+/// Who reads a stream of the log.
+#[derive(Clone, Copy)]
+pub(crate) struct FeedReader {
+    /// The hash of the key that opens the stream; `None` for an operator.
+    pub key_hash: Option<[u8; 32]>,
+    /// What the reader of an inbox does with a message.
+    pub reach: StreamReach,
+}
+
+impl FeedReader {
+    fn of_key(key_hash: Option<[u8; 32]>) -> Self {
+        Self {
+            key_hash,
+            reach: StreamReach::Turns,
+        }
+    }
+}
+
 /// Opens a stream of `topic`, which ends with the key that opens it; `connected` is the data of its first event.
 pub(crate) async fn open_log_feed(
     delivery: &Delivery,
     topic: StreamTopic,
-    key_hash: Option<[u8; 32]>,
+    reader: FeedReader,
     since: Option<LogSeq>,
     connected: &str,
 ) -> Result<StreamFeed> {
-    let feed = subscribe_feed(delivery, topic, key_hash, since).await?;
+    let feed = subscribe_feed(delivery, topic, reader, since).await?;
     let cursor = Cursor::from_log_seq(feed.cursor.to_u64());
     start_feed(feed, cursor, connected).await
 }
@@ -175,13 +200,13 @@ pub(crate) async fn open_log_feed(
 async fn subscribe_feed(
     delivery: &Delivery,
     topic: StreamTopic,
-    key_hash: Option<[u8; 32]>,
+    reader: FeedReader,
     since: Option<LogSeq>,
 ) -> Result<LogFeed> {
     if delivery.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
-    let queue = Arc::new(StreamQueue::new(key_hash));
+    let queue = Arc::new(StreamQueue::new(reader.key_hash, reader.reach));
     let mut newest = delivery
         .live_streams()
         .subscribe(topic, queue.clone())

@@ -4,7 +4,7 @@
 use crate::store::LogSeq;
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
-use chorus_wire::limits;
+use chorus_wire::{limits, reach::StreamReach};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,11 +30,12 @@ struct QueueState {
     waker: Option<Waker>,
 }
 
-#[derive(Default)]
 pub(crate) struct StreamQueue {
     state: Mutex<QueueState>,
     /// The hash of the key that opened the stream; `None` for an operator.
     key_hash: Option<[u8; 32]>,
+    /// What its reader does with a message.
+    reach: StreamReach,
 }
 
 impl QueueState {
@@ -49,11 +50,16 @@ impl QueueState {
 }
 
 impl StreamQueue {
-    pub fn new(key_hash: Option<[u8; 32]>) -> Self {
+    pub fn new(key_hash: Option<[u8; 32]>, reach: StreamReach) -> Self {
         Self {
+            state: Mutex::default(),
             key_hash,
-            ..Self::default()
+            reach,
         }
+    }
+
+    pub fn reach(&self) -> StreamReach {
+        self.reach
     }
 
     pub fn is_opened_by(&self, key_hash: &[u8; 32]) -> bool {

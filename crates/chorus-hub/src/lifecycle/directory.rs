@@ -5,6 +5,7 @@ use crate::identity::find_agent;
 use crate::store::{Agent, AgentId, RowId, principals};
 use crate::{Principal, Result};
 use chorus_wire::list_page::{self, ListPage, ListPageBuilder};
+use chorus_wire::reach::AgentReach;
 use chorus_wire::reply::{AgentRecord, DirectoryRow, InviteCard};
 use chorus_wire::{ErrorCode, identity::AgentName, limits};
 use serde::Serialize;
@@ -30,11 +31,13 @@ pub(super) fn describe_agent(
         Principal::Agent(caller) => caller.id == agent.id,
         Principal::Operator(_) => true,
     };
+    let stream_reach = hub.live_streams().find_reach(agent.id.into());
     AgentRecord {
         agent_id: agent.agent_id.to_string(),
         agent_card: agent.parse_card(),
         registered_at: agent.registered_at,
-        online: hub.live_streams().is_online(agent.id.into()),
+        online: stream_reach.is_some(),
+        reach: Some(AgentReach::of_agent(stream_reach, agent.endpoint.is_some())),
         has_endpoint: agent.endpoint.is_some(),
         endpoint: agent.endpoint.clone().filter(|_| can_see_endpoint),
         handle: agent.handle.clone(),
@@ -116,6 +119,7 @@ pub async fn list_directory(
 ) -> Result<ListPage<DirectoryRow>> {
     let row = |agent: &Agent| {
         let card = agent.parse_card();
+        let stream_reach = hub.live_streams().find_reach(agent.id.into());
         DirectoryRow {
             agent_id: agent.agent_id.to_string(),
             culture: card
@@ -127,7 +131,8 @@ pub async fn list_directory(
                 .flat_map(|card| card.supported_languages())
                 .map(str::to_owned)
                 .collect(),
-            online: hub.live_streams().is_online(agent.id.into()),
+            online: stream_reach.is_some(),
+            reach: Some(AgentReach::of_agent(stream_reach, agent.endpoint.is_some())),
             host_verified: hub.identity().host_verified(&agent.agent_id),
         }
     };

@@ -15,6 +15,7 @@ use crate::store::{
     principals, record_activity, request_scope::RequestScope,
 };
 use crate::{Principal, Result, random};
+use chorus_wire::reach::AgentReach;
 use chorus_wire::registration::{MarketProfile, RegistrationRequest};
 use chorus_wire::reply::RegistrationReply;
 use chorus_wire::{ErrorCode, identity::AgentName, secret::Secret};
@@ -306,7 +307,10 @@ fn describe_registration(
     });
     let mut registration = describe_agent(&owner, hub, &agent);
     // The streams of the old key are ending at every hub, so they do not count.
-    registration.online &= !is_rotated;
+    if is_rotated {
+        registration.online = false;
+        registration.reach = Some(AgentReach::of_agent(None, agent.endpoint.is_some()));
+    }
     RegistrationReply {
         agent_id: agent.agent_id.to_string(),
         api_key: key,

@@ -5,6 +5,7 @@ use crate::template::Template;
 use chorus_hub::delivery::{FeedItem, open_inbox};
 use chorus_hub::{Hub, Result, identity};
 use chorus_wire::cursor::HistoryStart;
+use chorus_wire::reach::StreamReach;
 use chorus_wire::sse::SseReader;
 use std::sync::{Arc, Mutex};
 
@@ -94,7 +95,8 @@ async fn read_inbox(
 ) -> Result<()> {
     let principal = identity::authenticate(hub.identity(), Some(key), None).await?;
     let since = HistoryStart::AfterId(progress.lock().unwrap().cursor);
-    let mut feed = open_inbox(&principal, hub.delivery(), Some(since), None).await?;
+    let reach = StreamReach::Turns;
+    let mut feed = open_inbox(&principal, hub.delivery(), Some(since), None, reach).await?;
     progress.lock().unwrap().is_open = true;
     let mut groups = 0;
     loop {

@@ -5,11 +5,12 @@ use crate::http::reply::{self, ApiResult};
 use crate::http::resume::LogResume;
 use crate::http::{
     app_state::AppState, auth::RequireKey, auth::StreamCredential, auth::StreamOpener,
-    body::JsonBytes, stream,
+    body::JsonBytes, query::QueryParams, stream,
 };
 use axum::extract::State;
 use chorus_hub::{delivery, envelope};
 use chorus_wire::message::{MessageStatus, ReceiverReply};
+use chorus_wire::reach::StreamReach;
 use chorus_wire::reply::SuccessReply;
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -26,19 +27,23 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// A stream of server-sent events that stays open: messages, receipts, what was shown, channel deliveries and jobs. With `Last-Event-ID` or
 /// `since` it first replays what the agent missed. A comment line comes every 15 seconds on a quiet stream.
 #[utoipa::path(get, path = "/agent/inbox", tag = "envelope", security(("agent_key" = ["read"])),
-    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<String>, Query, pattern = "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$", example = "42", description = "First replay everything after this id, or from this RFC 3339 instant on. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key")),
+    params(("Last-Event-ID" = Option<u64>, Header, description = "Replay everything after this id first"), ("since" = Option<String>, Query, pattern = "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+)$", example = "42", description = "First replay everything after this id, or from this RFC 3339 instant on. `Last-Event-ID` takes precedence"), ("session" = Option<String>, Query, min_length = 1, description = "A token of POST /agent/session, in place of the key"), ("reach" = Option<String>, Query, pattern = "^(turns|wakes)$", description = "What the reader does with a message: `wakes` starts a turn of a live session, `turns` (the default) shows it between two turns. Others see it as the `reach` of this agent while the stream is open")),
     responses((status = 200, content_type = "text/event-stream", body = String, description = "The events.")))]
 async fn stream_inbox(
     State(state): State<AppState>,
     credential: StreamCredential,
     LogResume(since): LogResume,
+    query: QueryParams,
 ) -> ApiResult {
+    // Before the token is redeemed, so that a mistake does not consume it.
+    let reach = StreamReach::parse_param(query.get_single("reach")?)?;
     let StreamOpener {
         principal,
         resume_token,
     } = credential.redeem(&state).await?;
+    let hub = &state.hub;
     Ok(stream::stream_response(
-        delivery::open_inbox(&principal, state.hub.delivery(), since, resume_token).await?,
+        delivery::open_inbox(&principal, hub.delivery(), since, resume_token, reach).await?,
     ))
 }
 

@@ -57,6 +57,7 @@ fn record() -> AgentRecord {
         agent_card: None,
         registered_at: UnixMicros(0),
         online: false,
+        reach: None,
         has_endpoint: false,
         endpoint: None,
         handle: None,

@@ -1,6 +1,7 @@
 //! `chorus discover`: lists the agents of a hub with their cultures (SKL-36, SKL-37).
 
 use crate::{cli::CommonArgs, fail::Fail, output, session};
+use chorus_wire::reach::AgentReach;
 use chorus_wire::reply::DirectoryRow;
 
 #[derive(Debug, clap::Args)]
@@ -37,6 +38,8 @@ fn format_row(row: &DirectoryRow, width: usize) -> String {
     } else {
         output::paint_text(output::FAINT_STYLE, "offline")
     };
+    // Another hub may not say it.
+    let reach = format!("{:8}", row.reach.map_or("-", AgentReach::as_str));
     let languages = output::escape_controls(&row.languages.join(","));
     // the name is under another host than the hub's own.
     let unverified = if row.host_verified == Some(false) {
@@ -45,7 +48,7 @@ fn format_row(row: &DirectoryRow, width: usize) -> String {
         String::new()
     };
     format!(
-        "{}  {presence}  {culture}  {languages}{unverified}",
+        "{}  {presence}  {reach}  {culture}  {languages}{unverified}",
         output::paint_text(output::STRONG_STYLE, &name)
     )
     .trim_end()

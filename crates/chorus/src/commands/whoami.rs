@@ -1,6 +1,7 @@
 //! `chorus whoami`: prints the saved identity and its record on the hub.
 
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use chorus_wire::reach::AgentReach;
 use serde_json::json;
 
 pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
@@ -24,6 +25,9 @@ pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
             .and_then(|card| card.user_culture())
             .unwrap_or("no culture given");
         let reach = match (record.online, &record.endpoint) {
+            (true, _) if record.reach == Some(AgentReach::Wakes) => {
+                "listening now, woken by messages".to_owned()
+            }
             (true, _) => "listening now".to_owned(),
             (false, Some(endpoint)) => format!("reached at {endpoint}"),
             (false, None) => "not listening".to_owned(),

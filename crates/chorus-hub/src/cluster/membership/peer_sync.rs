@@ -94,9 +94,7 @@ impl Membership {
             self.fetch_agents_seen(hub).await;
         }
         match self.fetch_presence(hub).await {
-            Some((delta_number, presences)) => {
-                self.peers().finish_sync(hub, delta_number, presences)
-            }
+            Some(fetched) => self.peers().finish_sync(hub, fetched),
             None => return self.peers().cancel_sync(hub),
         }
         if !is_known {
@@ -138,9 +136,10 @@ impl Membership {
     }
 
     /// All subjects of a peer, in pages, and the number of the delta that the first page was taken after.
-    async fn fetch_presence(&self, hub: HubId) -> Option<(u64, Vec<SubjectPresence>)> {
+    async fn fetch_presence(&self, hub: HubId) -> Option<PresencePage> {
         let mut first_delta = None;
         let mut presences = Vec::<SubjectPresence>::new();
+        let mut wakers = Vec::new();
         loop {
             let after = presences
                 .last()
@@ -155,8 +154,13 @@ impl Membership {
             let delta_number = *first_delta.get_or_insert(page.news);
             let is_last = page.places.len() < limits::PEER_MESSAGE_ITEMS;
             presences.extend(page.places);
+            wakers.extend(page.wakers);
             if is_last {
-                return Some((delta_number, presences));
+                return Some(PresencePage {
+                    news: delta_number,
+                    places: presences,
+                    wakers,
+                });
             }
         }
     }

@@ -1,9 +1,12 @@
 //! The peers that this hub knows, and which subjects have streams and frame sessions there.
 
-use super::super::protocol::{Heartbeat, HubId, PresenceDelta, SubjectPresence};
+use super::super::protocol::{
+    Heartbeat, HubId, PresenceDelta, PresencePage, SubjectPresence, WakerCount,
+};
 use crate::identity::rate_limit::mix_bits;
 use crate::limits;
 use crate::store::{AgentId, SubjectId};
+use chorus_wire::reach::StreamReach;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,6 +19,8 @@ type ListenerCounts = (u32, u32);
 #[derive(Default)]
 pub(super) struct PresenceTable {
     subjects: BTreeMap<SubjectId, ListenerCounts>,
+    /// The subjects with wakers. They are not in the checksum, which hubs of an older version compute too.
+    waker_counts: BTreeMap<SubjectId, u32>,
     checksum: u64,
     stream_count: u64,
 }
@@ -26,7 +31,16 @@ fn hash_presence(subject: SubjectId, (streams, sessions): ListenerCounts) -> u64
 }
 
 impl PresenceTable {
-    pub fn set_presence(&mut self, (subject, streams, sessions): SubjectPresence) {
+    /// The presence of these subjects, and which of them have wakers.
+    pub fn set_presences(&mut self, presences: &[SubjectPresence], wakers: &[WakerCount]) {
+        for presence in presences {
+            self.set_presence(*presence);
+            self.waker_counts.remove(&presence.0);
+        }
+        self.waker_counts.extend(wakers.iter().copied());
+    }
+
+    fn set_presence(&mut self, (subject, streams, sessions): SubjectPresence) {
         let before = match (streams, sessions) {
             (0, 0) => self.subjects.remove(&subject),
             counts => {
@@ -50,6 +64,22 @@ impl PresenceTable {
             .take(limit)
             .map(|(subject, counts)| (*subject, counts.0, counts.1))
             .collect()
+    }
+
+    /// Those of the presences that have wakers.
+    pub fn list_wakers(&self, presences: &[SubjectPresence]) -> Vec<WakerCount> {
+        presences
+            .iter()
+            .filter_map(|(subject, ..)| Some((*subject, *self.waker_counts.get(subject)?)))
+            .collect()
+    }
+
+    fn find_reach(&self, subject: SubjectId) -> Option<StreamReach> {
+        match self.get_counts(subject) {
+            (0, _) => None,
+            (_, _) if self.waker_counts.contains_key(&subject) => Some(StreamReach::Wakes),
+            (_, _) => Some(StreamReach::Turns),
+        }
     }
 
     fn get_counts(&self, subject: SubjectId) -> ListenerCounts {
@@ -83,7 +113,8 @@ struct PeerHub {
 #[derive(Default)]
 struct BufferedDeltas {
     delta_number: u64,
-    subjects: HashMap<SubjectId, (u64, ListenerCounts)>,
+    /// The newest presence of each subject, the number of its delta, and its wakers.
+    subjects: HashMap<SubjectId, (u64, SubjectPresence, Option<WakerCount>)>,
 }
 
 #[derive(Default)]
@@ -143,19 +174,18 @@ impl PeerTable {
     }
 
     /// The fetched presence of a peer, as it was after this delta or later. Deltas that arrived meanwhile take precedence.
-    pub fn finish_sync(&self, hub: HubId, delta_number: u64, presences: Vec<SubjectPresence>) {
+    pub fn finish_sync(&self, hub: HubId, fetched: PresencePage) {
+        let delta_number = fetched.news;
         let mut state = self.write_state();
         // It left while it was being fetched.
         let Some(buffered) = state.syncing.remove(&hub) else {
             return;
         };
         let mut table = PresenceTable::default();
-        presences
-            .into_iter()
-            .for_each(|presence| table.set_presence(presence));
-        for (subject, (number, counts)) in buffered.subjects {
+        table.set_presences(&fetched.places, &fetched.wakers);
+        for (number, presence, waker) in buffered.subjects.into_values() {
             if number > delta_number {
-                table.set_presence((subject, counts.0, counts.1));
+                table.set_presences(&[presence], waker.as_slice());
             }
         }
         state.peers.insert(
@@ -179,9 +209,12 @@ impl PeerTable {
         let state = &mut *self.write_state();
         if let Some(buffered) = state.syncing.get_mut(&delta.hub) {
             buffered.delta_number = delta.number;
-            let to_entry =
-                |presence: &SubjectPresence| (presence.0, (delta.number, (presence.1, presence.2)));
-            buffered.subjects.extend(delta.places.iter().map(to_entry));
+            let wakers: HashMap<SubjectId, u32> = delta.wakers.iter().copied().collect();
+            for presence in &delta.places {
+                let waker = wakers.get(&presence.0).map(|count| (presence.0, *count));
+                let entry = (delta.number, *presence, waker);
+                buffered.subjects.insert(presence.0, entry);
+            }
         }
         let Some(peer) = state.peers.get_mut(&delta.hub) else {
             return;
@@ -191,10 +224,7 @@ impl PeerTable {
         if delta.number > peer.delta_number {
             peer.missed_delta |= delta.number != peer.delta_number + 1;
             peer.delta_number = delta.number;
-            delta
-                .places
-                .iter()
-                .for_each(|presence| peer.presence.set_presence(*presence));
+            peer.presence.set_presences(&delta.places, &delta.wakers);
         }
     }
 
@@ -274,6 +304,15 @@ impl PeerTable {
             .peers
             .values()
             .any(|peer| peer.presence.get_counts(subject).0 > 0)
+    }
+
+    /// What the readers of the subject's streams at peers do with a message.
+    pub fn find_reach(&self, subject: SubjectId) -> Option<StreamReach> {
+        let state = self.read_state();
+        let reaches = state.peers.values();
+        reaches
+            .map(|peer| peer.presence.find_reach(subject))
+            .max()?
     }
 
     /// Open streams of a subject at all peers.

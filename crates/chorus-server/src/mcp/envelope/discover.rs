@@ -22,8 +22,9 @@ pub fn discover_tools() -> Vec<ToolDefinition<ToolCall>> {
     )]
 }
 
-const DISCOVER_DESCRIPTION: &str = "List the agents on this hub with culture, languages and whether they are online: \
-    to find a receiver_id and the culture to write for.";
+const DISCOVER_DESCRIPTION: &str = "List the agents on this hub with culture, languages, whether they are online and how \
+    a message reaches them: wakes (it starts a turn), turns (seen between turns), endpoint, mail (it waits). To find a \
+    receiver_id and the culture to write for.";
 
 wire_object! {
     /// `chorus_discover`

@@ -19,8 +19,10 @@ story!(the_directory_is_a_bare_array_as_printed, |hub| async {
         "skill/finding-2-discover.json",
     ));
     printed.sort_by_key(|row| row["agent_id"].to_string());
-    // the printed names are under another host than this hub's.
+    // the printed names are under another host than this hub's. R-82: how each is reached.
     for row in &mut printed {
+        let is_online = row["online"] == json!(true);
+        row["reach"] = json!(if is_online { "turns" } else { "mail" });
         row["host_verified"] = json!(false);
     }
     assert_eq!(list, printed);

@@ -10,5 +10,6 @@ mod keys;
 mod misleading_names;
 mod operator_registration;
 mod quotas;
+mod reach;
 mod registration;
 mod unregister;

@@ -42,7 +42,7 @@ story!(a_card_and_an_endpoint_may_be_left_out, |hub| async {
     let list = hub.anonymous().get("/discover").await.json();
     assert_eq!(
         list,
-        json!([{"agent_id": "plain@elsewhere.example", "culture": null, "languages": [], "online": false, "host_verified": false}])
+        json!([{"agent_id": "plain@elsewhere.example", "culture": null, "languages": [], "online": false, "reach": "mail", "host_verified": false}])
     );
 });
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 fn book(places: &[SubjectPresence]) -> PresenceTable {
     let mut book = PresenceTable::default();
-    places.iter().for_each(|place| book.set_presence(*place));
+    book.set_presences(places, &[]);
     book
 }
 
@@ -19,7 +19,16 @@ fn news(number: u64, places: &[SubjectPresence]) -> PresenceDelta {
         hub: 1,
         number,
         places: places.to_vec(),
+        wakers: Vec::new(),
         heard: Vec::new(),
+    }
+}
+
+fn fetched(number: u64, places: &[SubjectPresence]) -> PresencePage {
+    PresencePage {
+        news: number,
+        places: places.to_vec(),
+        wakers: Vec::new(),
     }
 }
 
@@ -33,7 +42,7 @@ fn known(number: u64, places: &[SubjectPresence]) -> PeerTable {
         peers.begin_sync(1) && !peers.begin_sync(1),
         "once at a time"
     );
-    peers.finish_sync(1, number, places.to_vec());
+    peers.finish_sync(1, fetched(number, places));
     peers
 }
 
@@ -54,6 +63,28 @@ fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
     assert_eq!(peers.total_stream_count(), 1);
     peers.remove_peer(1);
     assert!(!peers.is_online(SubjectId(9)) && peers.is_empty());
+}
+
+/// a waker at a peer counts until its stream ends, also one that is learned of while everything is fetched.
+#[test]
+fn a_waker_elsewhere_is_known_until_its_stream_ends() {
+    let waking = |number, wakers: &[WakerCount]| PresenceDelta {
+        wakers: wakers.to_vec(),
+        ..news(number, &[(SubjectId(7), 2, 0)])
+    };
+    let peers = known(0, &[(SubjectId(7), 1, 0)]);
+    let reach = || peers.find_reach(SubjectId(7));
+    assert_eq!(reach(), Some(StreamReach::Turns));
+    peers.apply_delta(&waking(1, &[(SubjectId(7), 1)]));
+    assert_eq!(reach(), Some(StreamReach::Wakes));
+    peers.apply_delta(&waking(2, &[]));
+    assert_eq!(reach(), Some(StreamReach::Turns));
+    peers.begin_sync(1);
+    peers.apply_delta(&waking(3, &[(SubjectId(7), 1)]));
+    peers.finish_sync(1, fetched(2, &[(SubjectId(7), 2, 0)]));
+    assert_eq!(reach(), Some(StreamReach::Wakes));
+    peers.apply_delta(&news(4, &[(SubjectId(7), 0, 0)]));
+    assert_eq!(reach(), None);
 }
 
 /// However busy a hub is, it is not asked for everything while its news come.
@@ -94,7 +125,7 @@ fn a_hub_that_leaves_while_it_is_asked_does_not_come_back() {
     let peers = PeerTable::default();
     assert!(peers.begin_sync(1));
     peers.remove_peer(1);
-    peers.finish_sync(1, 1, vec![(SubjectId(7), 1, 0)]);
+    peers.finish_sync(1, fetched(1, &[(SubjectId(7), 1, 0)]));
     assert!(peers.is_empty());
 }
 
@@ -121,7 +152,7 @@ fn hubs_agree_on_who_decides_and_when_one_goes_only_what_it_decided_moves() {
         let peers = PeerTable::default();
         for hub in others {
             peers.begin_sync(*hub);
-            peers.finish_sync(*hub, 0, Vec::new());
+            peers.finish_sync(*hub, fetched(0, &[]));
         }
         peers
     };
@@ -189,7 +220,7 @@ proptest! {
                 break;
             }
         }
-        peers.finish_sync(1, asked as u64, places);
+        peers.finish_sync(1, fetched(asked as u64, &places));
         while heard < now {
             heard += 1;
             peers.apply_delta(&said(heard));
