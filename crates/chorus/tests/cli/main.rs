@@ -19,6 +19,7 @@ mod contact;
 mod copy;
 mod crash;
 mod crash_market;
+mod cursor_hooks;
 mod damaged_files;
 mod data_faults;
 mod demo;
@@ -44,6 +45,7 @@ mod market_board;
 mod mcp;
 mod network;
 mod nginx;
+mod plugin;
 #[path = "../../../chorus-server/tests/it/support/postgres.rs"]
 mod postgres;
 mod public_hub;

@@ -66,7 +66,16 @@ fn init_lets_claude_code_be_woken_and_uninstall_takes_it_back() {
     assert_eq!((yielded.out, yielded.err), (String::new(), String::new()));
     let waker = RunningProcess::start(wake_from(&alice, "init"));
     alice.await_online("alice@chorus");
+    // others see that a message wakes it, until the waker ends.
+    let reach = || alice.json(&["discover"])[0]["reach"].clone();
+    assert_eq!(reach(), "wakes");
+    let listed = alice.run(&["discover"]).ok().out;
+    assert!(listed.contains("online   wakes"), "{listed}");
     drop(waker);
+    let deadline = std::time::Instant::now() + crate::actors::TIMEOUT;
+    while reach() != "mail" {
+        assert!(std::time::Instant::now() < deadline, "it is still reached");
+    }
 
     let broken = installed.replacen(" wake --once", " sleep --once", 1);
     std::fs::write(settings_path(&alice), broken).unwrap();

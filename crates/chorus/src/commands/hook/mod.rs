@@ -2,6 +2,7 @@
 //!
 //! It never blocks the host: it is quick, always exits with 0, and prints nothing when there is no news.
 
+mod cursor_notice;
 mod host_process;
 pub mod news;
 mod open_item_news;
@@ -10,7 +11,9 @@ mod stop_notice;
 mod wake_progress;
 
 use super::frame::{advise, file_edit, frame_context, locks};
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use super::init::entry_source::{EntrySource, has_init_hook};
+use crate::fail::{ExitKind, Fail};
+use crate::{cli::CommonArgs, output, session};
 pub use host_process::find_host_session;
 use news::HookNews;
 pub use report_progress::ReportProgress;
@@ -31,9 +34,12 @@ pub struct Args {
     event: HookEvent,
     #[command(flatten)]
     sender: frame_context::SenderArgs,
+    /// What starts it: with `plugin` it does nothing where `chorus init` has installed the same hook
+    #[arg(long, value_name = "WHAT")]
+    from: Option<EntrySource>,
 }
 
-/// The hook events of Claude Code and compatible hosts, with their spelling.
+/// The hook events of Claude Code and compatible hosts, and those of Cursor, with their spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum HookEvent {
@@ -42,6 +48,25 @@ pub enum HookEvent {
     Stop,
     PreToolUse,
     PostToolUse,
+    #[value(name = "sessionStart")]
+    CursorStart,
+    #[value(name = "stop")]
+    CursorStop,
+}
+
+impl HookEvent {
+    /// The host's name of it.
+    fn event_name(self) -> &'static str {
+        match self {
+            HookEvent::SessionStart => "SessionStart",
+            HookEvent::UserPromptSubmit => "UserPromptSubmit",
+            HookEvent::Stop => "Stop",
+            HookEvent::PreToolUse => "PreToolUse",
+            HookEvent::PostToolUse => "PostToolUse",
+            HookEvent::CursorStart => "sessionStart",
+            HookEvent::CursorStop => "stop",
+        }
+    }
 }
 
 /// The fields of the host's input that are used.
@@ -52,6 +77,14 @@ struct HookInput {
     /// A hook has already kept the host from stopping in this turn; once is enough.
     #[serde(default)]
     stop_hook_active: bool,
+    /// Cursor's name of the session.
+    #[serde(default)]
+    conversation_id: String,
+    /// How a turn of Cursor ended, and how many follow-ups came before it.
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    loop_count: u32,
 }
 
 impl HookInput {
@@ -70,6 +103,10 @@ impl HookInput {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let event = args.event;
     let sender_args = args.sender;
+    let is_plugin = args.from == Some(EntrySource::Plugin);
+    if is_plugin && has_init_hook(sender_args.instrument.as_str(), event.event_name()) {
+        return Ok(());
+    }
     let hook_run = async {
         let common = &session::pin_credentials(common)?;
         match event {
@@ -78,13 +115,17 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 advise::run(common, advise::Args::for_hook(sender_args)).await
             }
             HookEvent::Stop => announce_mail(common, sender_args).await,
-            HookEvent::SessionStart => report_news(common, "SessionStart", sender_args).await,
-            HookEvent::UserPromptSubmit => {
-                report_news(common, "UserPromptSubmit", sender_args).await
+            HookEvent::SessionStart | HookEvent::UserPromptSubmit => {
+                report_news(common, event.event_name(), sender_args).await
+            }
+            HookEvent::CursorStart | HookEvent::CursorStop => {
+                cursor_notice::announce_mail(common, event, sender_args).await
             }
         }
     };
     match tokio::time::timeout(HOOK_TIMEOUT, hook_run).await {
+        // A plugin is installed before its user registers (PLG-06).
+        Ok(Err(fail)) if is_plugin && fail.exit_kind() == ExitKind::NotRegistered => Ok(()),
         Ok(outcome) => file_edit::report_only(outcome),
         Err(_) => file_edit::report_only(Err(Fail::usage_error(
             "the hub took too long; nothing was asked",
@@ -99,7 +140,9 @@ async fn read_input(sender_args: &mut frame_context::SenderArgs) -> HookInput {
         .await
         .unwrap_or_default();
     if sender_args.session.is_none() {
-        sender_args.session = frame_context::parse_ident(&input.session_id).ok();
+        let named = [&input.session_id, &input.conversation_id];
+        let mut sessions = named.iter().flat_map(|id| frame_context::parse_ident(id));
+        sender_args.session = sessions.next();
     }
     input
 }

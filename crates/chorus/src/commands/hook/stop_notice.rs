@@ -13,7 +13,7 @@ use serde_json::json;
 
 /// Max times that a session is kept from stopping until its user writes again: a sender that goes on writing must not
 /// keep an agent working for ever. Hosts that say `stop_hook_active` are kept only once.
-const MAX_STOPS: u32 = 3;
+pub const MAX_STOPS: u32 = 3;
 /// Max pages of history that are counted; a larger number tells the user nothing more.
 const MAX_PAGES: usize = 5;
 
@@ -25,40 +25,57 @@ pub async fn announce_mail(common: &CommonArgs, session_name: &str) -> Result<()
         return Ok(());
     }
     let since = progress.announced_cursor().unwrap_or(Cursor::START);
-    let (count, newest) = count_unread(&session, &progress, since).await?;
-    if count == 0 {
+    let unread = count_unread(&session, &progress, since).await?;
+    if unread.count == 0 {
         return Ok(());
     }
-    progress.save_announcement(session_name, newest)?;
-    let reason = format_reason(&session.credentials.agent_id, count);
+    progress.save_announcement(session_name, unread.newest)?;
+    let reason = format_reason(&session.credentials.agent_id, unread.count);
     output::print_json(&json!({ "decision": "block", "reason": reason }).to_string());
     Ok(())
 }
 
-/// The number of messages received after `since` that the model has not read, and the cursor of the newest message.
-async fn count_unread(
+/// The received messages that the model has not read.
+pub struct UnreadMail {
+    pub count: usize,
+    /// The cursor of the newest message, read or not.
+    pub newest: Cursor,
+    /// The addresses of their senders, each once.
+    pub senders: Vec<String>,
+}
+
+/// The messages received after `since` that the model has not read.
+pub async fn count_unread(
     session: &ClientSession,
     progress: &ReportProgress,
     since: Cursor,
-) -> Result<(usize, Cursor), Fail> {
-    let mut newest = since;
-    let mut count = 0;
+) -> Result<UnreadMail, Fail> {
+    let mut unread = UnreadMail {
+        count: 0,
+        newest: since,
+        senders: Vec::new(),
+    };
     for _ in 0..MAX_PAGES {
         let rows = session
             .client
-            .fetch_history(Some(&newest.to_string()))
+            .fetch_history(Some(&unread.newest.to_string()))
             .await?;
         let Some(last) = rows.last() else { break };
-        newest = Cursor::from_log_seq(last.id);
+        unread.newest = Cursor::from_log_seq(last.id);
         let is_unread = |row: &&HistoryRow| {
             let (direction, _) = peer_side(&session.credentials.agent_id, row);
             let trace_id = row.trace_id.to_string();
             let is_known = progress.is_acknowledged(&trace_id) || progress.is_announced(&trace_id);
             direction == MessageDirection::Received && !is_known
         };
-        count += rows.iter().filter(is_unread).count();
+        for row in rows.iter().filter(is_unread) {
+            unread.count += 1;
+            if !unread.senders.contains(&row.sender_id) {
+                unread.senders.push(row.sender_id.clone());
+            }
+        }
     }
-    Ok((count, newest))
+    Ok(unread)
 }
 
 fn format_reason(agent_id: &str, count: usize) -> String {

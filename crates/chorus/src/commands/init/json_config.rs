@@ -4,14 +4,14 @@ use super::change_plan::file_error;
 use super::installed_program::{
     InstalledProgram, SERVER_NAME, is_manual_hook, is_our_hook, is_our_server, is_our_wake,
 };
-use super::target::HookEntry;
+use super::target::{HookEntry, HookForm};
 use crate::fail::Fail;
-use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use jsonc_parser::{ParseOptions, json};
 use std::path::Path;
 
 /// How long a host waits for a hook, in seconds; ours ends much earlier by itself.
-const HOOK_TIMEOUT_SECONDS: usize = 10;
+pub const HOOK_TIMEOUT_SECONDS: usize = 10;
 
 /// A configuration, open for editing.
 pub struct JsonConfig<'a> {
@@ -140,7 +140,11 @@ impl<'a> JsonConfig<'a> {
         hooks: &[HookEntry],
         installed: &InstalledProgram,
         instrument: &str,
+        form: HookForm,
     ) -> Result<(), Fail> {
+        if form == HookForm::Flat && self.top.get("version").is_none() {
+            self.top.append("version", json!(1));
+        }
         let events = self.object_or_create(&self.top, "hooks")?;
         for (event, matcher) in hooks {
             let type_error = || {
@@ -169,7 +173,12 @@ impl<'a> JsonConfig<'a> {
                     .iter()
                     .any(|command| is_manual_hook(&command_text(command)))
             {
-                groups.append(hook_group(&hook_command, *matcher));
+                groups.append(match form {
+                    HookForm::Grouped => hook_group(&hook_command, *matcher),
+                    HookForm::Flat => {
+                        json!({ "command": hook_command, "timeout": HOOK_TIMEOUT_SECONDS })
+                    }
+                });
             }
         }
         Ok(())
@@ -207,10 +216,15 @@ impl<'a> JsonConfig<'a> {
                 continue;
             };
             for group in groups.elements() {
-                let Some(list) = group
-                    .as_object()
-                    .and_then(|group| group.array_value("hooks"))
-                else {
+                let Some(entry) = group.as_object() else {
+                    continue;
+                };
+                let Some(list) = entry.array_value("hooks") else {
+                    // Cursor lists the commands themselves.
+                    if is_ours(&event, &command_text(&entry)) {
+                        entry.remove();
+                        removed = true;
+                    }
                     continue;
                 };
                 let before = list.elements().len();
@@ -240,9 +254,14 @@ impl<'a> JsonConfig<'a> {
         }
     }
 
-    /// Whether nothing is left, so that the file contained only our entries.
+    /// Whether nothing but a version is left, so that the file contained only our entries.
     pub fn is_empty(&self) -> bool {
-        self.top.properties().is_empty()
+        let is_version = |property: &CstObjectProp| {
+            property
+                .decoded_name()
+                .is_some_and(|name| name == "version")
+        };
+        self.top.properties().iter().all(is_version)
             && !self.to_text().contains("//")
             && !self.to_text().contains("/*")
     }
@@ -258,14 +277,20 @@ fn hook_group(command: &str, matcher: Option<&str>) -> CstInputValue {
 
 /// The hook commands of an event.
 pub(super) fn hook_commands(groups: &CstArray) -> Vec<CstObject> {
-    let groups = groups
-        .elements()
-        .into_iter()
-        .filter_map(|group| group.as_object()?.array_value("hooks"));
-    groups
-        .flat_map(|list| list.elements())
-        .filter_map(|command| command.as_object())
-        .collect()
+    let mut commands = Vec::new();
+    for group in groups.elements() {
+        let Some(group) = group.as_object() else {
+            continue;
+        };
+        match group.array_value("hooks") {
+            Some(list) => {
+                commands.extend(list.elements().iter().filter_map(|hook| hook.as_object()))
+            }
+            // Cursor lists the commands themselves.
+            None => commands.push(group),
+        }
+    }
+    commands
 }
 
 pub(super) fn command_text(command: &CstObject) -> String {

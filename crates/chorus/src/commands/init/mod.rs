@@ -1,8 +1,11 @@
 //! `chorus init`: installs the skill, the tools and the hooks for a host (SKL-32…34).
 
 pub mod change_plan;
+pub mod entry_source;
+mod install_link;
 mod installed_program;
 mod json_config;
+mod plugin;
 pub mod skill;
 pub mod target;
 mod toml_config;
@@ -14,6 +17,9 @@ use crate::confirmed_workspaces::ConfirmedWorkspaces;
 use crate::{cli::CommonArgs, fail::Fail, output, session, session::ClientSession};
 use change_plan::{ChangePlan, read_file};
 use chorus_client::files::{AgentCredentials, HOME_FILE, WORKSPACE_FILE, atomic_file};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use install_link::LinkHost;
 use installed_program::InstalledProgram;
 use serde_json::json;
 use skill::{HubNames, SkillLanguage};
@@ -24,8 +30,14 @@ use wake_entries::{WakeChange, WakeState, find_wake_state};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The host to set up
-    #[arg(long, value_name = "HOST")]
-    target: InitTarget,
+    #[arg(long, value_name = "HOST", required_unless_present = "link")]
+    target: Option<InitSubject>,
+    /// The folder that is written, for --target plugin
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Only print the link that installs the tools in this editor with a click
+    #[arg(long, value_name = "EDITOR", conflicts_with = "target")]
+    link: Option<LinkHost>,
     /// The language of the skill text
     #[arg(long, value_name = "TAG", default_value = "en")]
     lang: SkillLanguage,
@@ -40,11 +52,59 @@ pub struct Args {
     no_wake: bool,
 }
 
+/// What is set up: a host, or a plugin folder for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InitSubject {
+    Host(InitTarget),
+    Plugin,
+}
+
+impl ValueEnum for InitSubject {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Host(InitTarget::ClaudeUser),
+            Self::Host(InitTarget::ClaudeProject),
+            Self::Host(InitTarget::Codex),
+            Self::Host(InitTarget::Openclaw),
+            Self::Host(InitTarget::Cursor),
+            Self::Host(InitTarget::Local),
+            Self::Plugin,
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Host(target) => target.to_possible_value(),
+            Self::Plugin => {
+                Some(PossibleValue::new("plugin").help("The plugin for every host, written to DIR"))
+            }
+        }
+    }
+}
+
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    if let Some(host) = args.link {
+        let link = host.format_link();
+        output::print_result(common.json, &json!({ "link": link }), || link.clone());
+        return Ok(());
+    }
+    match (args.target, &args.folder) {
+        (Some(InitSubject::Host(target)), None) => install_host(common, &args, target).await,
+        (Some(InitSubject::Plugin), Some(folder)) => plugin::write_plugin(common, folder),
+        (Some(InitSubject::Plugin), None) => Err(Fail::usage_error(
+            "which folder? run: chorus init --target plugin DIR",
+        )),
+        (Some(InitSubject::Host(_)) | None, _) => {
+            Err(Fail::usage_error("only --target plugin takes a folder"))
+        }
+    }
+}
+
+async fn install_host(common: &CommonArgs, args: &Args, target: InitTarget) -> Result<(), Fail> {
     let roots = InitRoots::find_roots()?;
-    let mut layout = args.target.resolve_layout(&roots);
+    let mut layout = target.resolve_layout(&roots);
     layout.hooks = layout.hooks.filter(|_| !args.no_hooks);
-    layout.wakes = WakeChange::for_target(args.target, args.wake, args.no_wake)?;
+    layout.wakes = WakeChange::for_target(target, args.wake, args.no_wake)?;
     let installed = installed_program(common, &layout)?;
     // From here on the identity is the one that the host will have.
     let common = &CommonArgs {
@@ -56,19 +116,17 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     skill::install_skill(&mut plan, &layout.skill, args.lang, &hub, !args.no_hooks)?;
     add_entries(&mut plan, &layout, &installed)?;
     plan.apply_or_undo(|| check_installed(&layout))?;
-    confirm_project(&args, &roots)?;
+    confirm_project(target, &roots)?;
     let storage = create_storage(common)?;
     start_progress(common)?;
-    print_installed(common, &args, &roots, &layout, &plan, &storage);
+    let lang = args.lang.language_tag();
+    print_installed(common, (target, lang), &roots, &layout, &plan, &storage);
     Ok(())
 }
 
 /// The URL and host name of the known hub; without one, placeholders.
 async fn hub_names(common: &CommonArgs) -> HubNames {
-    let unknown = HubNames {
-        url: "<hub_url>".into(),
-        host: "<host>".into(),
-    };
+    let unknown = HubNames::unknown();
     let Ok(client) = session::open_client(common, None) else {
         return unknown;
     };
@@ -124,9 +182,9 @@ fn host_credentials(common: &CommonArgs) -> Result<PathBuf, Fail> {
 }
 
 /// Setting up a project confirms the identity in its folder.
-fn confirm_project(args: &Args, roots: &InitRoots) -> Result<(), Fail> {
+fn confirm_project(target: InitTarget, roots: &InitRoots) -> Result<(), Fail> {
     let has_identity = roots.working_folder.join(WORKSPACE_FILE).exists();
-    if args.target == InitTarget::ClaudeProject && has_identity {
+    if target == InitTarget::ClaudeProject && has_identity {
         confirm::confirm_folder(&roots.working_folder)?;
     }
     Ok(())
@@ -168,7 +226,7 @@ fn add_entries(
     if let Some((path, hooks)) = &layout.hooks {
         let before = read_file(path)?;
         let config = json_config::JsonConfig::parse(path, before.as_deref())?;
-        config.add_hooks(hooks, installed, layout.instrument)?;
+        config.add_hooks(hooks, installed, layout.instrument, layout.hook_form)?;
         if layout.has_json_wakes() {
             config.change_wakes(layout.wakes, installed)?;
         }
@@ -270,14 +328,13 @@ fn create_storage(common: &CommonArgs) -> Result<PathBuf, Fail> {
 
 fn print_installed(
     common: &CommonArgs,
-    args: &Args,
+    (target, lang): (InitTarget, &str),
     roots: &InitRoots,
     layout: &TargetLayout,
     plan: &ChangePlan,
     storage: &Path,
 ) {
     let skill = layout.skill.display().to_string();
-    let lang = args.lang.language_tag();
     let tools = layout
         .tools
         .as_ref()
@@ -289,7 +346,7 @@ fn print_installed(
     let registered = session::identity_files(common)
         .and_then(|files| Ok(AgentCredentials::read_from(&files)?))
         .is_ok_and(|credentials| credentials.is_some());
-    let output = json!({ "target": args.target.target_name(), "lang": lang, "skill": skill, "storage": storage, "tools": tools,
+    let output = json!({ "target": target.target_name(), "lang": lang, "skill": skill, "storage": storage, "tools": tools,
         "hooks": hooks, "changed": plan.changed_paths(), "registered": registered });
     output::print_result(common.json, &output, || {
         let check_mark =
@@ -304,7 +361,7 @@ fn print_installed(
         lines.extend(tools.map(|path| check_mark(format!("Registered in {path}"))));
         lines.extend(hooks.map(|path| check_mark(format!("Hooks in {path}"))));
         lines.extend(
-            target_note(args.target)
+            target_note(target)
                 .filter(|_| layout.hooks.is_some())
                 .map(str::to_owned),
         );

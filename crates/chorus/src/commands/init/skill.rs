@@ -42,6 +42,16 @@ pub struct HubNames {
     pub host: String,
 }
 
+impl HubNames {
+    /// Placeholders, where no hub is known.
+    pub fn unknown() -> Self {
+        Self {
+            url: "<hub_url>".into(),
+            host: "<host>".into(),
+        }
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct SkillMark {
     lang: String,
@@ -97,7 +107,7 @@ pub fn skill_text(lang: SkillLanguage, hub: &HubNames) -> String {
 
 /// The files of a language, with the hub's names filled in.
 /// A host reads `SKILL.md`, so that is the chosen language; the other one lies beside it (SKL-34).
-fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String)> {
+pub fn skill_files(lang: SkillLanguage, hub: &HubNames) -> Vec<(&'static str, String)> {
     let other = match lang {
         SkillLanguage::En => ("SKILL.zh-CN.md", skill_text(SkillLanguage::ZhCn, hub)),
         SkillLanguage::ZhCn => ("SKILL.en.md", skill_text(SkillLanguage::En, hub)),

@@ -29,6 +29,15 @@ pub enum ConfigForm {
     Toml,
 }
 
+/// How a host lists the commands of a hook event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookForm {
+    /// In groups with a matcher, as Claude Code and Codex do.
+    Grouped,
+    /// One entry for each command, as Cursor does, with a version of the format.
+    Flat,
+}
+
 /// One hook: the host's event, and a matcher for tools.
 pub type HookEntry = (&'static str, Option<&'static str>);
 
@@ -38,6 +47,7 @@ pub struct TargetLayout {
     pub skill: PathBuf,
     pub tools: Option<(PathBuf, ConfigForm)>,
     pub hooks: Option<(PathBuf, &'static [HookEntry])>,
+    pub hook_form: HookForm,
     /// The instrument of the host's sessions.
     pub instrument: &'static str,
     /// Other users read the same files, so they must not contain anything of this machine.
@@ -49,25 +59,27 @@ pub struct TargetLayout {
 impl TargetLayout {
     /// Whether the hooks are what lets a session be woken; of Codex the tools are.
     pub fn has_json_wakes(&self) -> bool {
-        !matches!(self.tools, Some((_, ConfigForm::Toml)))
+        !matches!(self.tools, Some((_, ConfigForm::Toml))) && self.hook_form == HookForm::Grouped
     }
 }
 
 /// The tools with which Claude Code edits files.
 const CLAUDE_EDITS: Option<&str> = Some("Edit|MultiEdit|Write|NotebookEdit");
-const CLAUDE_HOOKS: [HookEntry; 5] = [
+pub const CLAUDE_HOOKS: [HookEntry; 5] = [
     ("SessionStart", None),
     ("UserPromptSubmit", None),
     ("Stop", None),
     ("PreToolUse", CLAUDE_EDITS),
     ("PostToolUse", CLAUDE_EDITS),
 ];
-const CODEX_HOOKS: [HookEntry; 4] = [
+pub const CODEX_HOOKS: [HookEntry; 4] = [
     ("SessionStart", None),
     ("UserPromptSubmit", None),
     ("Stop", None),
     ("PostToolUse", Some("apply_patch")),
 ];
+
+const CURSOR_HOOKS: [HookEntry; 2] = [("sessionStart", None), ("stop", None)];
 
 const CLAUDE_FOLDER_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
 
@@ -124,6 +136,7 @@ impl InitTarget {
             skill: folder.join("skills/chorus"),
             tools: None,
             hooks: None,
+            hook_form: HookForm::Grouped,
             instrument,
             is_shared: false,
             wakes: WakeChange::Keep,
@@ -177,8 +190,11 @@ impl InitTarget {
             InitTarget::Cursor => {
                 let folder = roots.home.join(".cursor");
                 let tools = Some((folder.join("mcp.json"), ConfigForm::Json(servers)));
+                let hooks = Some((folder.join("hooks.json"), &CURSOR_HOOKS[..]));
                 TargetLayout {
                     tools,
+                    hooks,
+                    hook_form: HookForm::Flat,
                     ..host_layout(folder, "cursor")
                 }
             }

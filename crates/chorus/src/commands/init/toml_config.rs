@@ -96,6 +96,15 @@ impl<'a> TomlConfig<'a> {
     }
 
     /// Whether our server wakes the threads that it serves.
+    /// Whether a plugin whose name starts so is enabled.
+    pub fn has_plugin(&self, prefix: &str) -> bool {
+        let plugins = self.document.get("plugins").and_then(Item::as_table_like);
+        let is_enabled = |(name, plugin): (&str, &Item)| {
+            name.starts_with(prefix) && plugin.get("enabled").and_then(Item::as_bool) != Some(false)
+        };
+        plugins.is_some_and(|plugins| plugins.iter().any(is_enabled))
+    }
+
     pub fn has_wake(&self) -> bool {
         let args = text_items(self.server_entry().and_then(|entry| entry.get("args")));
         self.has_server() && args.iter().any(|arg| arg == WAKE_OPTION)

@@ -160,6 +160,21 @@ pub fn find_wake_state(layout: &TargetLayout) -> Result<WakeState, Fail> {
     }
 }
 
+/// Whether a host runs our plugin.
+pub fn has_plugin(layout: &TargetLayout) -> Result<bool, Fail> {
+    match (&layout.tools, &layout.hooks) {
+        (Some((config, ConfigForm::Toml)), _) => {
+            let text = read_file(config)?;
+            Ok(TomlConfig::parse(config, text.as_deref())?.has_plugin(PLUGIN_PREFIX))
+        }
+        (_, Some((settings, _))) => {
+            let text = read_file(settings)?;
+            Ok(JsonConfig::parse(settings, text.as_deref())?.has_plugin())
+        }
+        (_, None) => Ok(false),
+    }
+}
+
 /// Whether `init` lets Claude Code be woken: then the plugin does nothing, so that there is one waker.
 pub fn has_init_wakes() -> bool {
     let Ok(roots) = InitRoots::find_roots() else {

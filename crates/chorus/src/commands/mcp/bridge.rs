@@ -120,6 +120,9 @@ impl ServerHandler for McpBridge {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.remember_host(&context);
+        if self.hub_link.is_superseded() {
+            return Ok(ListToolsResult::default());
+        }
         let offered = self.hub_link.call_hub("tools/list", json!({}));
         let offered = match tokio::time::timeout(LIST_TIMEOUT, offered).await {
             Ok(Ok(offered)) => Some(offered),
@@ -251,7 +254,7 @@ impl Drop for OpenCall {
 /// The messages whose text a result shows.
 fn shown_ids(tool: &str, result: &CallToolResult) -> Vec<String> {
     let data = result.structured_content.as_ref();
-    data.filter(|_| matches!(tool, "chorus_inbox" | "chorus_history"))
+    data.filter(|_| matches!(tool, "chorus_inbox" | "chorus_history" | "chorus_send"))
         .map(mail_notice::event_ids)
         .unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 
 use super::{Args, catalogue};
 use crate::commands::hook::{ReportProgress, find_host_session};
+use crate::commands::init::entry_source::{EntrySource, has_init_tools};
 use crate::commands::{frame::frame_context, register};
 use crate::fail::{ExitKind, Fail};
 use crate::session::{self, ClientSession};
@@ -74,6 +75,13 @@ impl HubLink {
         if let Ok(mut host_name) = self.host.lock() {
             *host_name = Some(host.to_owned());
         }
+    }
+
+    /// Whether the plugin has started this process beside the tools that `init` has installed for the same host (PLG-05).
+    pub fn is_superseded(&self) -> bool {
+        let host = self.host.lock().ok().and_then(|name| name.clone());
+        self.args.from == Some(EntrySource::Plugin)
+            && host.is_some_and(|host| has_init_tools(&instrument_for(&host)))
     }
 
     pub fn set_thread(&self, thread: &str) {
@@ -226,7 +234,7 @@ fn unavailable_text(fail: &Fail) -> String {
              first whether it did."
         }
         ExitKind::NotRegistered => {
-            "Nothing was done. Your user has to run: chorus register NAME@HOST --culture TAG"
+            "Nothing was done. Your user has to run: chorus register NAME@HOST --hub URL --culture TAG"
         }
         ExitKind::Usage | ExitKind::Refused | ExitKind::TimedOut => "Nothing was done.",
     };

@@ -62,6 +62,7 @@ pub fn event_ids(data: &Value) -> Vec<String> {
     events
         .map(|event| &event["data"]["trace_id"])
         .chain(rows.map(|row| &row["trace_id"]))
+        .chain([&data["answer"]["trace_id"]])
         .filter_map(|trace_id| trace_id.as_str().map(str::to_owned))
         .collect()
 }

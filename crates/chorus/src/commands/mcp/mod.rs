@@ -7,6 +7,7 @@ mod hub_link;
 mod inbox;
 mod mail_notice;
 
+use super::init::entry_source::EntrySource;
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, session};
 use bridge::McpBridge;
@@ -38,13 +39,18 @@ pub struct Args {
     /// Wake the Codex thread that uses these tools when mail comes
     #[arg(long)]
     wake: bool,
+    /// What starts it: with `plugin` it runs without credentials too, and lists no tools where `chorus init` has installed them
+    #[arg(long, value_name = "WHAT")]
+    from: Option<EntrySource>,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let common = &session::pin_credentials(common)?;
     // SKL-19, SKL-20: a saved identity is never replaced.
     let is_registered = AgentCredentials::read_from(&session::identity_files(common)?)?.is_some();
-    if !is_registered && args.register.is_none() {
+    // A plugin is installed before its user registers: its tools say what to run (PLG-06).
+    let may_wait = args.register.is_some() || args.from == Some(EntrySource::Plugin);
+    if !is_registered && !may_wait {
         let message = "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG, or start with: chorus \
                     mcp --register NAME --hub URL";
         return Err(Fail::new(
@@ -55,8 +61,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     }
     let tools = args.tools.clone().unwrap_or_default();
     let wakes_codex = args.wake;
+    let registers = args.register.is_some();
     let hub_link = Arc::new(HubLink::new(common.clone(), args));
-    if !is_registered {
+    if !is_registered && registers {
         match hub_link.open_session().await {
             // R-79: an unreachable hub may come back, but a taken name stays taken.
             Err(fail) if fail.exit_kind() != ExitKind::Transport => return Err(fail),

@@ -4,7 +4,7 @@ mod envelope;
 mod rehearsal;
 
 use super::init::target::{InitRoots, InitTarget};
-use super::init::wake_entries::{WakeState, find_wake_state};
+use super::init::wake_entries::{WakeState, find_wake_state, has_plugin};
 use super::init::{has_hooks, has_tools, needs_trust, skill};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, session::ClientSession};
@@ -93,13 +93,33 @@ fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
         };
         VerifyFinding { subject, outcome }
     };
+    let has_entries = match &layout.tools {
+        Some((path, form)) => has_tools(path, *form).unwrap_or(false),
+        None => false,
+    };
+    let mut findings = Vec::new();
+    if has_plugin(&layout)? {
+        // PLG-05: only one of the two is in force.
+        let in_force = match has_entries {
+            true => "enabled; the entries of chorus init are in force beside it",
+            false => "enabled, and in force: skill, tools and hooks are those of the plugin",
+        };
+        findings.push(VerifyFinding {
+            subject: "plugin",
+            outcome: Ok(in_force.to_owned()),
+        });
+        if !has_entries {
+            findings.extend(check_wakes(target, &init_hint)?);
+            return Ok(findings);
+        }
+    }
     let state = skill::check_skill(&layout.skill);
     let with_hooks = !matches!(state, Ok((_, false)));
     let skill = state.map(|(lang, _)| format!("{} ({lang})", roots.display_path(&layout.skill)));
-    let mut findings = vec![VerifyFinding {
+    findings.push(VerifyFinding {
         subject: "skill",
         outcome: skill.map_err(|fault| (ExitKind::Usage, format!("{fault}; {init_hint}"))),
-    }];
+    });
     if let Some((path, form)) = &layout.tools {
         findings.push(new_finding(
             "tools",

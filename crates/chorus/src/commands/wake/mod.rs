@@ -8,6 +8,7 @@ pub mod waker;
 pub mod way;
 
 use super::frame::frame_context::parse_ident;
+use super::init::entry_source::EntrySource;
 use super::init::wake_entries::has_init_wakes;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail};
@@ -44,16 +45,7 @@ pub struct Args {
     most: u32,
     /// What starts it: with `plugin` it ends at once where `chorus init` lets mail wake the sessions
     #[arg(long, value_name = "WHAT")]
-    from: Option<WakeStarter>,
-}
-
-/// What has a host start a waker. Both may be installed, and one of them must do nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum WakeStarter {
-    /// Our plugin
-    Plugin,
-    /// The hooks of chorus init
-    Init,
+    from: Option<EntrySource>,
 }
 
 /// Exactly one of these.
@@ -99,7 +91,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if way.ends_after_wake() && !is_attended() {
         return Ok(());
     }
-    if args.from == Some(WakeStarter::Plugin) && has_init_wakes() {
+    if args.from == Some(EntrySource::Plugin) && has_init_wakes() {
         return Ok(());
     }
     let session = find_session(&args, &way).await?;

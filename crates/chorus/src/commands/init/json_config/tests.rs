@@ -37,7 +37,7 @@ fn install(text: &str, program: &str) -> String {
     edited(text, |config| {
         config.add_server(SERVERS, &installed(program)).unwrap();
         config
-            .add_hooks(hooks(), &installed(program), "cc-claude")
+            .add_hooks(hooks(), &installed(program), "cc-claude", HookForm::Grouped)
             .unwrap();
     })
 }
@@ -157,7 +157,12 @@ fn an_invalid_configuration_is_refused() {
     let invalid = JsonConfig::parse(Path::new(PATH), Some(r#"{"hooks": {"Stop": "x"}}"#)).unwrap();
     assert!(
         invalid
-            .add_hooks(hooks(), &installed("chorus"), "cc-claude")
+            .add_hooks(
+                hooks(),
+                &installed("chorus"),
+                "cc-claude",
+                HookForm::Grouped
+            )
             .is_err()
     );
 }
