@@ -8,6 +8,7 @@ mod respond;
 mod send;
 mod shown;
 mod status;
+mod wait;
 
 pub use crate::identity::IdempotencyKey;
 pub use conversations::{MessageFilter, find_messages, list_conversations};
@@ -18,3 +19,4 @@ pub use respond::respond_to_message;
 pub use send::{RepeatedSend, SendOutcome, send_envelope};
 pub use shown::{mark_all_shown, mark_shown};
 pub use status::get_message_status;
+pub use wait::{AwaitedAnswer, wait_for_answer, wait_until_shown};

@@ -4,14 +4,19 @@ use crate::http::idempotency::IDEMPOTENCY_KEY;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
-use chorus_hub::envelope::{self, IdempotencyKey, RepeatedSend};
+use chorus_hub::envelope::{self, AwaitedAnswer, IdempotencyKey, RepeatedSend};
 use chorus_wire::contract::{ContractFault, FieldCheck};
 use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use chorus_wire::identity::AgentName;
-use chorus_wire::message::{SendBody, SendReply, SendRequest};
-use chorus_wire::{CHORUS_VERSION, ErrorCode, json, wire_object};
+use chorus_wire::message::{DeliveryOutcome, HistoryRow, SendBody, SendReply, SendRequest};
+use chorus_wire::time::UnixMicros;
+use chorus_wire::{CHORUS_VERSION, ErrorCode, json, limits, wire_object};
+use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::time::Duration;
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 pub fn send_tools() -> Vec<ToolDefinition<ToolCall>> {
     vec![
@@ -30,6 +35,9 @@ const SEND_DESCRIPTION: &str = "Send a message to another agent, when your user 
     chorus_inbox. Write `text` in your user's own language: the receiver adapts it. `delivery` is delivered_sse (a \
     live agent has it), delivered (see receiver_response), queued (for later) or failed. Tell your user what you sent.";
 
+/// How long a call waits without `timeout_ms`.
+const DEFAULT_WAIT: Duration = Duration::from_secs(20);
+
 wire_object! {
     /// `chorus_send`
     ChorusSendArgs, refuses unknown => {
@@ -47,19 +55,44 @@ wire_object! {
         nullable turn_number: u64 = Envelope::SHAPE.check_of("turn_number");
         /// Repeat it if an answer was lost: it is sent once.
         nullable idempotency_key: String = FieldCheck::Grammar(&IDEMPOTENCY_KEY);
+        /// Until it was shown to its receiver, or answered.
+        nullable wait: String = FieldCheck::OneOf(&["shown", "answer"]);
+        /// For `wait`; 20000 without it.
+        nullable timeout_ms: u64 = FieldCheck::Integer { min: 1, max: limits::TOOL_WAIT_MAX.as_millis() as u64 };
     }
+}
+
+/// A sent message, and what was waited for.
+#[derive(Serialize, ToSchema)]
+struct SendResult {
+    #[serde(flatten)]
+    sent: SendReply,
+    /// When `wait` saw that it was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    shown_at: Option<UnixMicros>,
+    /// What `wait` heard: untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<AnswerMessage>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct AnswerMessage {
+    trace_id: Uuid,
+    text: String,
 }
 
 async fn send_message(
     call: ToolCall,
     args: ChorusSendArgs,
-) -> Result<ToolOutput<SendReply>, ToolError> {
+) -> Result<ToolOutput<SendResult>, ToolError> {
     let sender = call.calling_agent()?;
     let card_culture = || {
         sender
             .parse_card()
             .and_then(|card| card.user_culture().map(str::to_owned))
     };
+    let conversation_id = args.conversation_id.clone();
     let culture = args.sender_culture.or_else(card_culture);
     // Required rather than guessed: the receiver would believe a guess.
     let culture = culture.ok_or_else(|| {
@@ -75,6 +108,7 @@ async fn send_message(
         turn_number: args.turn_number,
     };
     let receiver_id = args.receiver_id.to_text();
+    let wait = args.wait.map(|fact| (fact, wait_time(args.timeout_ms)));
     let request = SendRequest {
         receiver: args.receiver_id,
         envelope: draft.check().map_err(to_argument_error)?,
@@ -101,11 +135,64 @@ async fn send_message(
     )
     .await;
     let outcome = outcome.map_err(|error| ToolError::from_hub_error(error, &fields))?;
-    let sent = SendReply::new(&outcome.delivery, outcome.trace_id);
-    Ok(ToolOutput::new(
-        format!("{} to {receiver_id}", sent.delivery),
-        sent,
-    ))
+    let mut result = SendResult {
+        sent: SendReply::new(&outcome.delivery, outcome.trace_id),
+        shown_at: None,
+        answer: None,
+    };
+    let mut text = format!("{} to {receiver_id}", result.sent.delivery);
+    let is_failed = matches!(outcome.delivery, DeliveryOutcome::Failed { .. });
+    if let Some((fact, max_wait)) = wait.filter(|_| !is_failed) {
+        let awaited = AwaitedAnswer {
+            trace_id: outcome.trace_id,
+            receiver_id: &receiver_id,
+            conversation_id: conversation_id.as_deref(),
+        };
+        text += wait_for_fact(&call, awaited, &fact, max_wait, &mut result).await?;
+    }
+    Ok(ToolOutput::new(text, result))
+}
+
+fn wait_time(timeout_ms: Option<u64>) -> Duration {
+    timeout_ms
+        .map_or(DEFAULT_WAIT, Duration::from_millis)
+        .min(limits::TOOL_WAIT_MAX)
+}
+
+/// Waits, and returns what the summary says of it. That the time is over is no error: the message stays sent.
+async fn wait_for_fact(
+    call: &ToolCall,
+    sent: AwaitedAnswer<'_>,
+    fact: &str,
+    max_wait: Duration,
+    result: &mut SendResult,
+) -> Result<&'static str, ToolError> {
+    let (principal, hub) = (&call.principal, &call.state.hub);
+    if fact == "shown" {
+        let shown_at = envelope::wait_until_shown(principal, hub, sent.trace_id, max_wait).await?;
+        result.shown_at = shown_at;
+        return Ok(match shown_at {
+            Some(_) => ", and shown",
+            None => ", not shown in time",
+        });
+    }
+    let Some(row) = envelope::wait_for_answer(principal, hub, sent, max_wait).await? else {
+        return Ok(", not answered in time");
+    };
+    // The result is part of a model's turn (R-81). The model gets it also when that cannot be recorded.
+    if let Err(error) = envelope::mark_all_shown(principal, hub, vec![row.trace_id]).await {
+        tracing::warn!(%error, "that an answer was shown was not recorded");
+    }
+    result.answer = read_answer(&row);
+    Ok(", and answered")
+}
+
+fn read_answer(row: &HistoryRow) -> Option<AnswerMessage> {
+    let envelope = Envelope::parse(row.envelope.get()).ok()?;
+    Some(AnswerMessage {
+        trace_id: row.trace_id,
+        text: envelope.original_text().to_owned(),
+    })
 }
 
 /// The fault of an envelope in terms of the arguments that it was made from.

@@ -11,3 +11,4 @@ mod message_tools;
 mod open_items;
 mod protocol;
 mod resources;
+mod send_wait;
