@@ -323,6 +323,7 @@ class AgentRecord(TypedDict):
     has_endpoint: bool
     host_verified: NotRequired[bool]
     online: bool
+    reach: AgentReach
     registered_at: str
 
 
@@ -739,6 +740,7 @@ class DirectoryRow(TypedDict):
     host_verified: NotRequired[bool]
     languages: list[str]
     online: bool
+    reach: AgentReach
 
 
 class DiscoveryDocument(TypedDict):
@@ -1953,6 +1955,7 @@ class WithdrawnSkill(TypedDict):
 
 
 AcceptFrom = Literal['anyone', 'contacts']
+AgentReach = Literal['wakes', 'turns', 'endpoint', 'mail']
 ChannelMemberChange = Literal['joined', 'declined', 'left', 'removed', 'unreachable', 'reachable', 'refused', 'dropped']
 ChannelMembership = Literal['invited', 'joined']
 ChannelRowKind = Literal['message', 'tool_call', 'tool_result', 'status', 'error', 'member', 'artifact', 'file']

@@ -406,6 +406,8 @@ export interface components {
    /** Milliseconds after which the content is stale. */
    ttl_ms?: number;
   };
+  /** How an agent can be reached now. */
+  AgentReach: "wakes" | "turns" | "endpoint" | "mail";
   /** A registration record. */
   AgentRecord: {
    agent_card?: components["schemas"]["AgentCard"];
@@ -416,6 +418,8 @@ export interface components {
    /** false: the name is under another host than the hub's own, and the hub has not verified it. */
    host_verified?: boolean;
    online: boolean;
+   /** How a message reaches the agent now. */
+   reach: components["schemas"]["AgentReach"];
    registered_at: string;
   };
   /** Answers a question. */
@@ -902,6 +906,8 @@ export interface components {
    host_verified?: boolean;
    languages: string[];
    online: boolean;
+   /** How a message reaches the agent now. */
+   reach: components["schemas"]["AgentReach"];
   };
   /** The list, bare or wrapped, or what a search of the market found. */
   DiscoverReply: components["schemas"]["DirectoryRow"][] | components["schemas"]["SuccessReply_Vec_DirectoryRow"] | components["schemas"]["SkillSearchResults"];
@@ -3052,7 +3058,7 @@ export interface operations {
  stream_activity: { query?: { "since"?: string }; reply: never };
  stream_channel: { path: { "id": string }; query?: { "since"?: string; "session"?: string }; reply: never };
  stream_frames: { path: { "handle": string }; query?: { "filter"?: string; "instrument"?: string; "session"?: string; "tool"?: string; "session_token"?: string }; reply: never };
- stream_inbox: { query?: { "since"?: string; "session"?: string }; reply: never };
+ stream_inbox: { query?: { "since"?: string; "session"?: string; "reach"?: string }; reply: never };
  submit_frame: { query?: { "exclude_self"?: string }; header?: { "X-Chorus-Instrument"?: string; "X-Chorus-Session"?: string; "X-Chorus-Tool"?: string }; body: components["schemas"]["FrameSubmission"]; reply: components["schemas"]["SubmissionReply"] };
  take_handover: { path: { "handle": string; "frame_id": string }; header: { "X-Chorus-Instrument"?: string; "X-Chorus-Session": string }; reply: components["schemas"]["EndedItem"] };
  transfer_credits: { body: components["schemas"]["CreditTransfer"]; reply: components["schemas"]["TransferReply"] };
