@@ -196,6 +196,9 @@ async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
         .agent_with("yuki@chorus", &json!({ "agent_card": card }))
         .await;
     yuki.send_expecting("alice", "konnichiwa", "queued").await;
+    //
+    let mut waker = yuki.stream("/agent/inbox?reach=wakes").await;
+    waker.next("connected").await;
     stage.sign_in(&alice.key).await;
     stage.view("agents").await;
     stage.browser.write("main input[type=search]", "ja").await;
@@ -209,6 +212,7 @@ async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
         "Japanese",
         "Plans trips.",
         "konnichiwa",
+        "a message starts a turn of its session",
         "/invite/yuki%40chorus",
     ] {
         stage.browser.shows(text).await;

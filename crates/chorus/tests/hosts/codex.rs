@@ -6,7 +6,7 @@ use crate::model::Model;
 use serde_json::json;
 
 /// Configures the scripted model, without update checks and analytics.
-fn configure(agent: &Agent, model: &Model) {
+pub fn configure(agent: &Agent, model: &Model) {
     let text = format!(
         "model = \"scripted\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\n[analytics]\nenabled = \
          false\n\n[model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{}/v1\"\nwire_api = \

@@ -19,5 +19,8 @@ mod inspector;
 mod kit;
 mod model;
 mod page;
+mod plugin;
 mod proxy;
 mod streams;
+mod terminal;
+mod wake;

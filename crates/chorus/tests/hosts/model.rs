@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// A tool and its arguments.
 pub type Call = (&'static str, Value);
@@ -13,12 +14,19 @@ pub type Call = (&'static str, Value);
 #[derive(Clone)]
 pub struct Model {
     pub url: String,
-    requests: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<(Instant, Value)>>>,
+}
+
+/// One request of a host for its model's next words.
+pub struct ModelTurn {
+    pub at: Instant,
+    /// Everything that was said in the session so far.
+    pub conversation: String,
 }
 
 impl Model {
     pub fn with_script(script: Vec<Call>) -> Self {
-        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<(Instant, Value)>>> = Arc::default();
         let recorded = requests.clone();
         let address = serve(move |request, client| answer(&request, client, &script, &recorded));
         Self {
@@ -32,7 +40,7 @@ impl Model {
         let requests = self.requests.lock().unwrap();
         requests
             .iter()
-            .map(|request| format!("{request}\n"))
+            .map(|(_, request)| format!("{request}\n"))
             .collect()
     }
 
@@ -41,10 +49,27 @@ impl Model {
         let requests = self.requests.lock().unwrap();
         requests
             .iter()
-            .map(results_in)
+            .map(|(_, request)| results_in(request))
             .max_by_key(Vec::len)
             .unwrap_or_default()
     }
+
+    /// The requests of the session itself. Hosts also request titles and similar texts, without tools.
+    pub fn turns(&self) -> Vec<ModelTurn> {
+        let requests = self.requests.lock().unwrap();
+        let turns = requests.iter().filter(|(_, request)| has_tools(request));
+        turns
+            .map(|(at, request)| ModelTurn {
+                at: *at,
+                conversation: format!("{}{}", request["messages"], request["input"]),
+            })
+            .collect()
+    }
+}
+
+fn has_tools(request: &Value) -> bool {
+    let tools = request["tools"].as_array();
+    tools.is_some_and(|tools| !tools.is_empty())
 }
 
 /// The tool results in a request, in either API.
@@ -68,17 +93,12 @@ fn answer(
     request: &Request,
     client: &mut TcpStream,
     script: &[Call],
-    recorded: &Mutex<Vec<Value>>,
+    recorded: &Mutex<Vec<(Instant, Value)>>,
 ) {
     let body_json: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let path = request.path().to_owned();
     let done = results_in(&body_json).len();
-    // Hosts also request titles and similar texts, without tools.
-    let next = script.get(done).filter(|_| {
-        body_json["tools"]
-            .as_array()
-            .is_some_and(|tools| !tools.is_empty())
-    });
+    let next = script.get(done).filter(|_| has_tools(&body_json));
     let events = if path.starts_with("/v1/messages") && !path.contains("count_tokens") {
         messages_events(next, done)
     } else if path.ends_with("/responses") {
@@ -89,7 +109,7 @@ fn answer(
         );
         return;
     };
-    recorded.lock().unwrap().push(body_json);
+    recorded.lock().unwrap().push((Instant::now(), body_json));
     let line = |event: &Value| {
         format!(
             "event: {}\ndata: {event}\n\n",

@@ -279,7 +279,8 @@ const WIRE: EdgeTable = &[
         ],
     ),
     ("usage", &["error", "limits", "string_enum"]),
-    ("reply", &["agent_card", "secret", "time"]),
+    ("reach", &[]),
+    ("reply", &["agent_card", "reach", "secret", "time"]),
     (
         "schemas",
         &[

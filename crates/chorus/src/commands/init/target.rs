@@ -189,11 +189,9 @@ impl InitTarget {
             }
             InitTarget::Cursor => {
                 let folder = roots.home.join(".cursor");
-                let tools = Some((folder.join("mcp.json"), ConfigForm::Json(servers)));
-                let hooks = Some((folder.join("hooks.json"), &CURSOR_HOOKS[..]));
                 TargetLayout {
-                    tools,
-                    hooks,
+                    tools: Some((folder.join("mcp.json"), ConfigForm::Json(servers))),
+                    hooks: Some((folder.join("hooks.json"), &CURSOR_HOOKS[..])),
                     hook_form: HookForm::Flat,
                     ..host_layout(folder, "cursor")
                 }
