@@ -157,7 +157,8 @@ pub struct DirectoryRow {
     pub culture: Option<String>,
     pub languages: Vec<String>,
     pub online: bool,
-    /// How a message reaches the agent now. R-102: another hub's row may lack it.
+    /// How a message reaches the agent now.
+    // another hub's row may lack it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = AgentReach, required = true)]
     pub reach: Option<AgentReach>,

@@ -39,6 +39,9 @@ async def test_messages_of_one_sender_are_one_run_and_its_result_the_answer(make
             receipt = await carol.send(bot.agent_id, "again", wait="receipt", timeout=WAIT_S)
             assert receipt.response == {"status": "ok"}
             assert "shown_at" in await carol.fetch_status(receipt.trace_id)
+            # others see that a message wakes it
+            reach = {row["agent_id"]: row["reach"] for row in await carol.discover()}
+            assert reach[bot.agent_id] == "wakes"
             stop.set()
     assert len(prompts) == 3
     assert "first" in prompts[0] and "second" in prompts[0] and "only for you" not in prompts[0]

@@ -79,7 +79,9 @@ export class InboxRunner {
   async #readStream(since: string, progress: Progress): Promise<void> {
     const { agent, handlers, notice } = this.#parts;
     const { signal, silenceMs, onOpen } = this.#options;
-    for await (const event of new EventStream(agent.hub, INBOX_PATH, { since, signal, silenceMs })) {
+    // Senders see that a message starts a run (R-82).
+    const path = handlers.wake === undefined ? INBOX_PATH : `${INBOX_PATH}?reach=wakes`;
+    for await (const event of new EventStream(agent.hub, path, { since, signal, silenceMs })) {
       if (event.name === "connected") {
         for (const worker of handlers.workers) worker.onConnected();
         onOpen?.();

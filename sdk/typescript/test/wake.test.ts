@@ -41,6 +41,8 @@ test("the sender hears that the model has its text while the model still runs", 
   const sent = await alice.send(bob.id, "look", { wait: "shown" });
   assert.ok(sent.shownAt !== undefined);
   assert.equal((await alice.status(sent.traceId)).receiver_response, undefined);
+  // others see that a message wakes it.
+  assert.equal((await alice.record(bob.id)).reach, "wakes");
   finish();
   await bob.close();
   await served;

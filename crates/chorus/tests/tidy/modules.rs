@@ -279,7 +279,7 @@ const WIRE: EdgeTable = &[
         ],
     ),
     ("usage", &["error", "limits", "string_enum"]),
-    ("reach", &[]),
+    ("reach", &["error", "string_enum"]),
     ("reply", &["agent_card", "reach", "secret", "time"]),
     (
         "schemas",

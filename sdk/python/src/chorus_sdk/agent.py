@@ -37,6 +37,7 @@ from .wake import wake as run_wake_loop
 CHORUS_VERSION: Literal["0.4"] = "0.4"
 CARD_VERSION: Literal["0.3"] = "0.3"
 WaitFor = Literal["shown", "receipt", "answer"]
+StreamReach = Literal["turns", "wakes"]
 """`shown`: a model or a person was shown the text. `receipt`: the receiver acknowledged the message. `answer`: the
 receiver wrote back in the conversation."""
 
@@ -291,8 +292,8 @@ class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCa
                 if isinstance(item, Message):
                     yield item
 
-    def _open_inbox(self, since: str | None) -> EventStream:
-        stream = self._client.open_stream(ApiCall("GET", "/agent/inbox"), since)
+    def _open_inbox(self, since: str | None, reach: StreamReach | None = None) -> EventStream:
+        stream = self._client.open_stream(ApiCall("GET", "/agent/inbox", query={"reach": reach}), since)
         stream.on_reopen_without_cursor = self._read_missed
         return stream
 

@@ -72,7 +72,9 @@ class Waker:
 
     async def read(self) -> None:
         agent = self._agent
-        async with agent._open_inbox(agent._store.cursor()) as stream:  # pyright: ignore[reportPrivateUsage]
+        # Senders see that a message starts a run.
+        opened = agent._open_inbox(agent._store.cursor(), reach="wakes")  # pyright: ignore[reportPrivateUsage]
+        async with opened as stream:
             async for event in stream:
                 item = parse_inbox_event(agent, event)
                 if item is None or item.cursor is None:
