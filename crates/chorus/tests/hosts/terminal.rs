@@ -1,7 +1,6 @@
 //! A host in a terminal, as its user runs it.
 
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +37,6 @@ impl Terminal {
             outer.current_dir(folder);
         }
         let mut child = outer
-            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
