@@ -8,8 +8,8 @@ use crate::commands::market::{
     balance, board, hire, jobs, ledger, offer, pipeline, reputation, skills, transfer,
 };
 use crate::commands::{
-    admin, channel, confirm, connection, console, contact, demo, discover, history, hook, init,
-    keys, listen, man, mcp, register, reply, say, schema, send, serve, status, uninstall,
+    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys,
+    listen, man, mcp, new, register, reply, say, schema, send, serve, status, uninstall,
     unregister, verify, wake,
 };
 use std::path::PathBuf;
@@ -141,6 +141,8 @@ pub enum CliCommand {
     Transfer(transfer::Args),
     /// Show every posting of your credits
     Ledger(ledger::Args),
+    /// Write a small agent project with an SDK and a test against a real hub
+    New(new::Args),
     /// Set up a host for Chorus: the skill, the tools, the hooks
     Init(init::Args),
     /// Remove from a host what init installed

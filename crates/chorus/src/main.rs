@@ -118,6 +118,7 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Balance(args) => market::balance::run(&common, args).await,
         CliCommand::Transfer(args) => market::transfer::run(&common, args).await,
         CliCommand::Ledger(args) => market::ledger::run(&common, args).await,
+        CliCommand::New(args) => commands::new::run(&common, &args),
         CliCommand::Init(args) => commands::init::run(&common, args).await,
         CliCommand::Uninstall(args) => commands::uninstall::run(&common, &args),
         CliCommand::Confirm(args) => commands::confirm::run(&common, &args),

@@ -23,6 +23,7 @@ pub mod listen;
 pub mod man;
 pub mod market;
 pub mod mcp;
+pub mod new;
 pub mod register;
 pub mod reply;
 pub mod say;

@@ -44,6 +44,7 @@ mod market;
 mod market_board;
 mod mcp;
 mod network;
+mod new;
 mod nginx;
 mod plugin;
 #[path = "../../../chorus-server/tests/it/support/postgres.rs"]
