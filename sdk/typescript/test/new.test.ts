@@ -67,7 +67,7 @@ test("the agent of a new project answers", async (t) => {
   assert.ok(pid !== undefined, "npm did not start");
   const ended = once(child, "close");
   // Ctrl-C reaches every process of the terminal.
-  const interrupt = (): boolean => child.exitCode !== null || process.kill(-pid, "SIGINT");
+  const interrupt = (): boolean => (child.exitCode ?? child.signalCode) !== null || process.kill(-pid, "SIGINT");
   t.after(interrupt);
   const [line] = (await once(child.stdout, "data")) as [Buffer];
   assert.equal(String(line), "weather-agent@chorus answers messages; Ctrl-C ends it\n");
