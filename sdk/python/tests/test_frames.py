@@ -148,6 +148,19 @@ async def test_stale_frames_are_dropped(make_agent: MakeAgent) -> None:
     assert frame["payload"].get("advisory_text") == "lasting"
 
 
+async def test_without_a_time_to_live_a_frame_is_news_for_an_hour(make_agent: MakeAgent) -> None:
+    """FRM-11. What says itself how long it is valid stays, and so does what has a time to live."""
+    alice = await make_agent("alice")
+    late = datetime.now(UTC) + timedelta(minutes=61)
+    sender, receiver = alice.session("cc-one"), alice.session("cc-two", clock=lambda: late)
+    async with watching(receiver) as frames:
+        await sender.advise("old news")
+        await sender.send_frame("agent_advisory", {"advisory_text": "for a day"}, ttl_ms=86_400_000)
+        assert (await next_frame(frames))["payload"].get("advisory_text") == "for a day"
+        await sender.handover("half done")
+        assert (await next_frame(frames))["kind"] == "agent_handover"
+
+
 async def test_a_restarted_hub_has_lost_frames_and_says_so(own_hub: TestHub) -> None:
     """Frames are in memory only, so a session that resumes hears of the gap as an event of its own."""
     alice = await own_hub.agent("alice")

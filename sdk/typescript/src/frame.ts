@@ -3,7 +3,7 @@ import { raceTimeout } from "./clock.js";
 import { START, parseCursor } from "./cursor.js";
 import { InputError } from "./errors.js";
 import { encodeSegment, parseJson, type HubClient } from "./hub.js";
-import { MAX_SEEN_FRAMES, REPLAY_QUIET_MS } from "./limits.js";
+import { FRAME_HORIZON_MS, MAX_SEEN_FRAMES, REPLAY_QUIET_MS } from "./limits.js";
 import { acquireLock, type HeldLock, type LockOptions } from "./lock.js";
 import { EventStream } from "./stream.js";
 import { dropUndefined } from "./channel.js";
@@ -250,8 +250,13 @@ function drafterHandle(instrument: string): string {
   return `~cc-${instrument.toLowerCase().replace(/^cc-/, "")}`.slice(0, 65);
 }
 
+/** Kinds whose payload says how long they are valid. */
+const SELF_DATED_KINDS: readonly FrameKind[] = ["agent_lock_request", "agent_lease_extend", "agent_binding_moment", "agent_handover"];
+
+/** Whether a receiver drops the frame (FRM-11, FRM-105, R-104). */
 function isStale(frame: Frame, now: number): boolean {
-  return frame.ttl_ms !== undefined && Date.parse(frame.created_at) + frame.ttl_ms < now;
+  const horizon = frame.ttl_ms ?? (SELF_DATED_KINDS.includes(frame.kind) ? Infinity : FRAME_HORIZON_MS);
+  return Date.parse(frame.created_at) + horizon < now;
 }
 
 function compact<T extends object>(payload: { [K in keyof T]: T[K] | undefined }): T {

@@ -31,6 +31,8 @@ export const MAX_OPEN_EVENTS = 1_000;
 export const CLOSE_TIMEOUT_MS = 10_000;
 /** Max frame ids remembered so that no frame is returned twice (FRM-106): as many as a hub's frame ring keeps. */
 export const MAX_SEEN_FRAMES = 10_000;
+/** How long a frame without `ttl_ms` is news (FRM-11): longer than a hub keeps frames, so that a replay shows all. */
+export const FRAME_HORIZON_MS = 3_600_000;
 /** A replay with an unknown end is over after this much silence: a hub writes all waiting frames at once. */
 export const REPLAY_QUIET_MS = 500;
 /** The longest lease of a claim (FRM-24). */

@@ -1,7 +1,7 @@
 // Frames between sessions of one handle on a real hub: announcements, questions, decisions and locks.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Agent, LockedError, type FrameSession, type WatchedItem } from "chorus-sdk";
+import { Agent, LockedError, systemClock, type FrameSession, type WatchedItem } from "chorus-sdk";
 import { hub, type TestHub } from "chorus-sdk/testing";
 import { Collector } from "./support.ts";
 
@@ -108,4 +108,23 @@ test("frames that the hub no longer has are a gap", async (t) => {
   await server.start();
   const types = (await items.waitFor(4)).map(({ type }) => type);
   assert.deepEqual([types.slice(0, 2), types.slice(2).sort()], [["opened", "frame"], ["gap", "opened"]]);
+});
+
+// FRM-11: what says itself how long it is valid stays, and so does what has a time to live.
+test("without a time to live a frame is news for an hour", async (t) => {
+  const server = await hub();
+  t.after(() => server.stop());
+  const minute = 60_000;
+  let offset = -61 * minute;
+  const agent = await server.agent("alice", { clock: { ...systemClock, now: () => Date.now() + offset } });
+  const editor = agent.session("cc-editor", "s1");
+  await editor.advise("old news");
+  await editor.send("agent_advisory", { advisory_text: "for a day" }, { ttlMs: 24 * 60 * minute });
+  await editor.handover("half done");
+  offset = 0;
+  await editor.advise("fresh");
+  const { frames, live } = await agent.session("script", "s2").replay();
+  await live.return();
+  const kinds = frames.map((frame) => (frame.kind === "agent_advisory" ? frame.payload.advisory_text : frame.kind));
+  assert.deepEqual(kinds, ["for a day", "agent_handover", "fresh"]);
 });

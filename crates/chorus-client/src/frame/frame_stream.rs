@@ -194,9 +194,7 @@ impl FrameStream {
                 return None;
             }
         };
-        let is_stale = frame
-            .expires_for_receiver_at()
-            .is_some_and(|at| at < (self.now)());
+        let is_stale = frame.is_stale_for_receiver((self.now)());
         (self.seen_ids.insert_new(frame.frame_id) && !is_stale).then_some(frame)
     }
 }

@@ -131,6 +131,11 @@ impl Frame {
         }
     }
 
+    /// Whether a receiver drops the frame (FRM-11, FRM-105).
+    pub fn is_stale_for_receiver(&self, now: UnixMicros) -> bool {
+        self.expires_for_receiver_at().is_some_and(|at| at < now)
+    }
+
     /// When the content becomes stale (FRM-105); without `ttl_ms` the receiver decides.
     pub fn stale_at(&self) -> Option<UnixMicros> {
         self.ttl_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
@@ -322,6 +323,18 @@ class Session:
                 await self.send_frame("agent_lease_extend", payload)
 
 
+SELF_DATED_KINDS = frozenset({"agent_lock_request", "agent_lease_extend", "agent_binding_moment", "agent_handover"})
+"""Kinds whose payload says how long they are valid."""
+
+
+def _horizon_s(frame: Frame) -> float:
+    """How long a receiver takes the frame as news (FRM-11, R-104)."""
+    ttl_ms = frame.get("ttl_ms")
+    if ttl_ms is not None:
+        return ttl_ms / 1000
+    return math.inf if frame["kind"] in SELF_DATED_KINDS else limits.FRAME_HORIZON_S
+
+
 class FrameStream:
     """An endless iterator over frames. It drops repeated and stale frames; a `Gap` says that some were missed."""
 
@@ -364,9 +377,8 @@ class FrameStream:
         self._seen[frame_id] = None
         if len(self._seen) > limits.MAX_SEEN_FRAMES:
             self._seen.popitem(last=False)
-        ttl_ms = frame.get("ttl_ms")
         age = self._clock() - parse_time(frame["created_at"])
-        return ttl_ms is None or age.total_seconds() * 1000 <= ttl_ms
+        return age.total_seconds() <= _horizon_s(frame)
 
     async def opened(self) -> None:
         """Waits until the stream is open: from then on no frame is missed."""

@@ -26,6 +26,8 @@ MAX_UNANSWERED = 256
 """Max messages in the state file that still wait for their reply; beyond it the oldest is dropped."""
 MAX_SEEN_FRAMES = 10_000
 """Max frame ids remembered so that no frame is returned twice (FRM-106): as many as a hub's frame ring keeps."""
+FRAME_HORIZON_S = 3600.0
+"""How long a frame without `ttl_ms` is news (FRM-11): longer than a hub keeps frames, so that a replay shows all."""
 MAX_LOCK_CLAIMS = 10_000
 REPLAY_QUIET_S = 0.5
 """A replay with an unknown end is over after this much silence: a hub writes all waiting frames at once."""

@@ -11,8 +11,9 @@ use chorus_hub::frame::{self, FrameStreamRequest};
 use chorus_wire::contract::octets;
 use chorus_wire::cursor::ResumePoint;
 use chorus_wire::event_chunk::EventChunkReader;
-use chorus_wire::frame::{FrameFilter, FrameKind, OpenItem, OpenItems};
+use chorus_wire::frame::{Frame, FrameFilter, FrameKind, OpenItem, OpenItems};
 use chorus_wire::sse::SseEvent;
+use chorus_wire::time::UnixMicros;
 use chorus_wire::{limits, wire_object};
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -79,6 +80,7 @@ async fn read_recent_frames(
         Some(since) => ResumePoint::parse(since),
         None => ResumePoint::Unknown,
     };
+    let now = call.state.hub.clock().now();
     let mut next_since = String::new();
     let mut frames = Vec::new();
     let mut open = Vec::new();
@@ -93,13 +95,10 @@ async fn read_recent_frames(
             return;
         }
         let id = event.id.unwrap_or_default();
-        if let (Some(kind), Ok(frame)) = (
-            FrameKind::parse(&event.name),
-            RawValue::from_string(event.data),
-        ) {
+        if let Some(frame) = read_fresh_frame(&event.name, event.data, now) {
             frames.push(RecentFrame {
                 id: id.clone(),
-                kind: kind.to_string(),
+                kind: event.name,
                 frame,
             });
         }
@@ -136,6 +135,16 @@ async fn read_recent_frames(
             more,
         },
     ))
+}
+
+/// The frame as it was submitted; `None` for other events, and for a frame that a receiver drops as stale (FRM-11, FRM-105).
+fn read_fresh_frame(kind: &str, data: String, now: UnixMicros) -> Option<Box<RawValue>> {
+    FrameKind::parse(kind)?;
+    let is_stale = Frame::parse(&data).is_ok_and(|frame| frame.is_stale_for_receiver(now));
+    match is_stale {
+        true => None,
+        false => RawValue::from_string(data).ok(),
+    }
 }
 
 /// Passes the frames that the hub keeps of the sender's handle to `take_event`, and the events that open the stream.

@@ -2,6 +2,7 @@
 
 mod channel_access;
 mod channel_tools;
+mod frame_horizon;
 mod frame_provenance;
 mod frame_tools;
 pub(crate) mod host_client;
