@@ -23,8 +23,12 @@ impl MeasuredHub {
     }
 
     pub fn start_with(args: &[&str]) -> Self {
+        Self::start_command(Command::new(env!("CARGO_BIN_EXE_chorus")), args)
+    }
+
+    /// Starts it by a command that runs the program with the arguments that follow.
+    pub fn start_command(mut command: Command, args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chorus"));
         command
             .env_clear()
             .current_dir(folder.path())
