@@ -27,7 +27,22 @@ struct RpcError {
     message: String,
 }
 
+/// A header of calls that count what waits and show it to no one, so that nothing is marked as shown.
+const COUNTING: (&str, &str) = ("X-Chorus-Purpose", "count");
+
 impl HubClient {
+    /// The id of the oldest received message without a receipt: where a client without a cursor begins.
+    pub async fn find_oldest_unanswered(&self) -> Result<Option<u64>> {
+        let params = json!({ "name": "chorus_inbox", "arguments": { "limit": 1 } });
+        let headers = [(COUNTING.0, COUNTING.1.to_owned())];
+        match self.call_mcp("tools/call", params, &headers).await? {
+            RpcOutcome::Result(result) => {
+                Ok(result["structuredContent"]["events"][0]["id"].as_u64())
+            }
+            RpcOutcome::Fault { message, .. } => Err(Error::Answer(message)),
+        }
+    }
+
     /// Calls `method`. `headers` name the calling session. Never retried: after a broken connection the tool may
     /// have run.
     pub async fn call_mcp(

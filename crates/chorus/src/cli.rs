@@ -33,14 +33,24 @@ pub struct Cli {
 #[derive(Clone, Debug, clap::Args)]
 pub struct CommonArgs {
     /// The hub's URL; otherwise the one in the credentials
-    #[arg(long, global = true, value_name = "URL", env = "CHORUS_HUB")]
+    #[arg(long, global = true, value_name = "URL", env = "CHORUS_HUB", value_parser = complete_hub_url, help_heading = GLOBAL_HEADING)]
     pub hub: Option<String>,
     /// Credential file; otherwise ./chorus-credentials.json, $CHORUS_HOME/config.json or ~/.chorus/config.json
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_HEADING)]
     pub credentials: Option<PathBuf>,
     /// Print JSON lines
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub json: bool,
+}
+
+const GLOBAL_HEADING: &str = "Global options";
+
+/// `host:port` is taken as http://, as browsers and curl do.
+fn complete_hub_url(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(match text.contains("://") || text.is_empty() {
+        true => text.to_owned(),
+        false => format!("http://{text}"),
+    })
 }
 
 #[derive(Debug, clap::Subcommand)]

@@ -46,10 +46,35 @@ impl Fail {
         Self::new(ExitKind::Usage, "USAGE", message)
     }
 
-    pub fn not_registered() -> Self {
-        let message =
-            "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG";
+    /// There is no identity in the file where this command looks for one.
+    pub fn not_registered(file: &std::path::Path) -> Self {
+        let file = file.display();
+        let message = format!(
+            "no credentials found in {file}; run: chorus register NAME@HOST --hub URL --culture TAG"
+        );
         Self::new(ExitKind::NotRegistered, "NOT_REGISTERED", message)
+    }
+
+    /// Whether the hub refused the saved key.
+    pub fn is_refused_key(&self) -> bool {
+        self.exit == ExitKind::NotRegistered && self.code != "NOT_REGISTERED"
+    }
+
+    /// Whether this hub could not be reached.
+    pub fn is_unreachable(&self, hub: &str) -> bool {
+        self.exit == ExitKind::Transport && self.message.contains(&format!("cannot reach {hub}:"))
+    }
+
+    pub fn with_message(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
+    /// Adds what the user can do about it.
+    pub fn with_next_step(self, step: &str) -> Self {
+        Self {
+            message: format!("{}; {step}", self.message),
+            ..self
+        }
     }
 
     /// Prefixes the message with the step that failed.

@@ -1,16 +1,21 @@
 //! The `chorus` binary: parses the command line and runs one command.
 
+mod agent_names;
 mod cli;
+mod command_examples;
+mod command_help;
 mod commands;
 mod confirmed_workspaces;
 mod fail;
 mod hidden_text;
+mod local_time;
 mod machine_memory;
+mod next_step;
 mod output;
 mod session;
 mod stop_signal;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use cli::{Cli, CliCommand};
 use commands::{frame, market};
 use fail::Fail;
@@ -21,11 +26,14 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = command_help::build_command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return report_parse_error(&error),
     };
-    let json = cli.common.json;
+    let common = cli.common.clone();
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -38,7 +46,7 @@ fn main() -> ExitCode {
         });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fail) => fail.report(json),
+        Err(fail) => next_step::explain_error(fail, &common).report(common.json),
     }
 }
 

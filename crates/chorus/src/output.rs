@@ -47,16 +47,18 @@ pub fn escape_controls(text: &str) -> String {
         .replace('\n', "\n    ")
 }
 
-/// `04:30:05` of an RFC 3339 timestamp.
-pub fn clock_time(instant: &str) -> &str {
-    instant.get(11..19).unwrap_or(instant)
-}
-
 /// `2026-03-22T04:30:05Z` of an RFC 3339 timestamp.
 pub fn whole_seconds(instant: &str) -> String {
     match instant.get(..19) {
         Some(start) if instant.ends_with('Z') => format!("{start}Z"),
         Some(_) | None => escape_controls(instant),
+    }
+}
+
+/// Prints a note to standard error, for people only.
+pub fn print_aside(json: bool, text: &str) {
+    if !json {
+        anstream::eprintln!("{}", paint_text(FAINT_STYLE, &escape_controls(text)));
     }
 }
 

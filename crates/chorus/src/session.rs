@@ -19,7 +19,8 @@ impl ClientSession {
     /// Opens the saved identity; without one the exit code is 2.
     pub fn open(common: &CommonArgs) -> Result<Self, Fail> {
         let files = identity_files(common)?;
-        let credentials = AgentCredentials::read_from(&files)?.ok_or_else(Fail::not_registered)?;
+        let credentials = AgentCredentials::read_from(&files)?
+            .ok_or_else(|| Fail::not_registered(&files.credentials))?;
         let hub = common.hub.as_deref().unwrap_or(&credentials.hub_url);
         let client = HubClient::new(hub, Some(credentials.api_key.clone()))?;
         Ok(Self {

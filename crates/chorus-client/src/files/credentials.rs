@@ -6,6 +6,10 @@ use chorus_wire::identity::AgentAddress;
 use chorus_wire::secret::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// Most backups of one credential file: a program that renews its identity in a loop must not fill the folder.
+const MAX_BACKUPS: u32 = 100;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentCredentials {
@@ -61,6 +65,34 @@ impl AgentCredentials {
             );
         }
         Ok(())
+    }
+
+    /// Copies the saved identity beside its file, because a key that is overwritten cannot be recovered: `config.old.json`, then
+    /// `config.old-2.json`. `None` when there is nothing to lose.
+    pub fn keep_backup(files: &IdentityFiles) -> Result<Option<PathBuf>> {
+        let Some(text) = read_small_file(&files.credentials)? else {
+            return Ok(None);
+        };
+        if Self::read_from(files)?.is_none() {
+            return Ok(None);
+        }
+        for number in 1..=MAX_BACKUPS {
+            let path = match number {
+                1 => files.credentials.with_extension("old.json"),
+                number => files
+                    .credentials
+                    .with_extension(format!("old-{number}.json")),
+            };
+            let is_kept = AtomicFile::for_target(&path)?.commit_if_absent(text.as_bytes())?
+                || read_small_file(&path)?.as_ref() == Some(&text);
+            if is_kept {
+                return Ok(Some(path));
+            }
+        }
+        Err(Error::file_error(
+            &files.credentials,
+            format!("has {MAX_BACKUPS} backups beside it; remove those that you do not need"),
+        ))
     }
 
     /// Reserves the credential file. With `renew` the user allows replacing a saved identity.

@@ -293,7 +293,7 @@ fn format_invite(invite: &InviteRecord) -> String {
         .max_uses
         .map_or("any number of".into(), |max| max.to_string());
     let until = invite.expires_at.map_or(String::new(), |at| {
-        format!(", until {}", output::whole_seconds(&at.to_string()))
+        format!(", until {}", crate::local_time::date_time(&at.to_string()))
     });
     let revoked = if invite.revoked { ", revoked" } else { "" };
     let id = output::escape_controls(&invite.id);
@@ -339,7 +339,7 @@ fn print_activity(common: &CommonArgs, activity: &ActivityRow) {
     output::print_result(common.json, activity, || {
         let time = output::paint_text(
             output::FAINT_STYLE,
-            &output::whole_seconds(&activity.timestamp.to_string()),
+            &crate::local_time::date_time(&activity.timestamp.to_string()),
         );
         format!(
             "{time} {} {}",

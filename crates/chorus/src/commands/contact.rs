@@ -1,5 +1,6 @@
 //! `chorus block|unblock|contacts`: decides which agents may contact you.
 
+use crate::agent_names::{check_expanded, explain_unknown};
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_wire::contact::AcceptFrom;
 use serde_json::json;
@@ -45,7 +46,11 @@ pub async fn block(common: &CommonArgs, args: BlockArgs) -> Result<(), Fail> {
         }
         return Ok(());
     };
-    let blocked = client.block(&name).await?;
+    check_expanded(&name)?;
+    let blocked = match client.block(&name).await {
+        Ok(blocked) => blocked,
+        Err(error) => return Err(explain_unknown(&client, &name, error).await),
+    };
     output::print_result(common.json, &blocked, || {
         format!("{} is blocked", output::escape_controls(&blocked.name))
     });
@@ -69,7 +74,10 @@ pub async fn unblock(common: &CommonArgs, args: UnblockArgs) -> Result<(), Fail>
 pub async fn contacts(common: &CommonArgs, args: ContactsArgs) -> Result<(), Fail> {
     let client = ClientSession::open(common)?.client;
     for name in &args.add {
-        client.add_contact(name).await?;
+        check_expanded(name)?;
+        if let Err(error) = client.add_contact(name).await {
+            return Err(explain_unknown(&client, name, error).await);
+        }
     }
     for name in &args.remove {
         client.remove_contact(name).await?;

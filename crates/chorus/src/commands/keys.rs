@@ -96,7 +96,7 @@ async fn list_keys(common: &CommonArgs, session: &ClientSession) -> Result<(), F
 fn format_key(key: &AgentKeyRecord) -> String {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let expires = match key.expires_at {
-        Some(at) => format!("until {}", output::whole_seconds(&at.to_string())),
+        Some(at) => format!("until {}", crate::local_time::date_time(&at.to_string())),
         None => "without an end".to_owned(),
     };
     let used = match &key.last_used {
@@ -135,7 +135,7 @@ async fn rotate_key(
     output::print_result(common.json, &shown, || {
         let file = session.files.credentials.display();
         let old = match &until {
-            Some(until) => format!("works until {}", output::whole_seconds(until)),
+            Some(until) => format!("works until {}", crate::local_time::date_time(until)),
             None => "and what was made with it have ended".to_owned(),
         };
         format!("{file} has the new key; the old one {old}")

@@ -1,10 +1,10 @@
 //! `chorus man`: prints the manual page, or writes one for every command.
 
-use crate::cli::{Cli, CommonArgs};
+use crate::cli::CommonArgs;
+use crate::command_help::build_command;
 use crate::fail::Fail;
 use chorus_hub::Clock;
 use chorus_wire::time::UnixMicros;
-use clap::CommandFactory;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 pub fn run(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = build_command().disable_help_subcommand(true);
     // Gives the commands of commands their whole names.
     command.build();
     let date = page_date();

@@ -25,6 +25,7 @@ pub mod market;
 pub mod mcp;
 pub mod new;
 pub mod register;
+mod registration_defaults;
 pub mod reply;
 pub mod say;
 pub mod schema;

@@ -1,22 +1,24 @@
 //! `chorus register`: registers at a hub and saves the credentials (SKL-18…25).
 
+use super::registration_defaults::{ask_hub, ask_missing};
 use crate::confirmed_workspaces::ConfirmedWorkspaces;
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use crate::{agent_names, cli::CommonArgs, fail::Fail, output, session};
 use chorus_client::HubClient;
 use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState};
 use chorus_client::identity::RegistrationRequest;
 use chorus_wire::{cursor::Cursor, identity, identity::AgentAddress, secret::Secret};
 use serde_json::{Map, json};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Your address; a name alone is completed with the hub's own host
+    /// Your address; a name alone is completed with the hub's own host [default: $USER]
     #[arg(value_name = "NAME@HOST")]
-    name: Option<String>,
-    /// The culture of your user, a BCP 47 tag such as en, ja or zh-CN
+    pub(super) name: Option<String>,
+    /// The culture of your user, a BCP 47 tag such as en, ja or zh-CN [default: that of $LANG]
     #[arg(long, value_name = "TAG", env = "CHORUS_CULTURE")]
-    culture: Option<String>,
+    pub(super) culture: Option<String>,
     /// Languages you can answer in; default: the culture's
     #[arg(long, value_name = "TAGS", value_delimiter = ',')]
     languages: Vec<String>,
@@ -38,7 +40,7 @@ pub struct Args {
     /// Print the key, also when the output is not a terminal
     #[arg(long)]
     show_key: bool,
-    /// Replace the saved identity by a new one
+    /// Replace the saved identity by a new one; a copy of its credential file is kept
     #[arg(long)]
     new_identity: bool,
 }
@@ -49,11 +51,14 @@ pub fn parse_secret(text: &str) -> Result<Secret, std::convert::Infallible> {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let files = session::identity_files(common)?;
-    if let Some(credentials) = AgentCredentials::read_from(&files)?.filter(|_| !args.new_identity) {
-        return report_existing(common, &args, &files, &credentials);
+    let saved = AgentCredentials::read_from(&files)?;
+    if let Some(credentials) = saved.as_ref().filter(|_| !args.new_identity) {
+        return report_existing(common, &args, &files, credentials).await;
     }
-    let credentials = register_agent(common, &args, &files).await?;
-    print_identity(common, &args, &files, &credentials, true);
+    let common = &ask_hub(common, saved.as_ref())?;
+    let args = ask_missing(args, saved.as_ref())?;
+    let (credentials, backup) = register_agent(common, &args, &files).await?;
+    print_identity(common, &args, &files, &credentials, Some(backup));
     Ok(())
 }
 
@@ -75,18 +80,22 @@ pub async fn register_quietly(
         show_key: false,
         new_identity: false,
     };
-    register_agent(common, &args, &session::identity_files(common)?).await
+    let files = session::identity_files(common)?;
+    Ok(register_agent(common, &args, &files).await?.0)
 }
 
+/// The new credentials, and where those that they replace are kept.
 async fn register_agent(
     common: &CommonArgs,
     args: &Args,
     files: &IdentityFiles,
-) -> Result<AgentCredentials, Fail> {
+) -> Result<(AgentCredentials, Option<PathBuf>), Fail> {
     let client = session::open_client(common, None)?;
     let request = registration_request(&client, args).await?;
     // SKL-22: reserve the file before the hub issues the key.
     let slot = AgentCredentials::reserve_slot(files, args.new_identity)?;
+    // Before the hub issues a key that could not be saved.
+    let backup = AgentCredentials::keep_backup(files)?;
     let registered = client.register_agent(&request).await?;
     let not_understood = || chorus_client::Error::Answer("a new agent came without a key".into());
     let credentials = AgentCredentials {
@@ -109,21 +118,16 @@ async fn register_agent(
         ..InboxState::read_for(files, &credentials)?
     }
     .save(files)?;
-    Ok(credentials)
+    Ok((credentials, backup))
 }
 
 async fn registration_request(
     client: &HubClient,
     args: &Args,
 ) -> Result<RegistrationRequest, Fail> {
-    let name = args
-        .name
-        .as_deref()
-        .ok_or_else(|| Fail::usage_error("who are you? chorus register NAME@HOST --culture TAG"))?;
-    let culture = args
-        .culture
-        .clone()
-        .ok_or_else(|| Fail::usage_error("which culture? pass --culture, such as en or ja"))?;
+    let missing = |what: &str| Fail::usage_error(format!("{what} is missing"));
+    let name = args.name.as_deref().ok_or_else(|| missing("the name"))?;
+    let culture = args.culture.clone().ok_or_else(|| missing("--culture"))?;
     let languages = if args.languages.is_empty() {
         vec![culture.clone()]
     } else {
@@ -156,8 +160,9 @@ async fn registration_request(
     })
 }
 
-/// SKL-20: a second registration is not a second identity.
-fn report_existing(
+/// SKL-20: a second registration is not a second identity. The hub is asked, so that an identity that works nowhere does not look
+/// like one that does.
+async fn report_existing(
     common: &CommonArgs,
     args: &Args,
     files: &IdentityFiles,
@@ -174,8 +179,45 @@ fn report_existing(
             credentials.agent_id
         )));
     }
-    print_identity(common, args, files, credentials, false);
+    check_same_hub(common, files, credentials)?;
+    let client = HubClient::new(&credentials.hub_url, Some(credentials.api_key.clone()))?;
+    match client.fetch_record(&credentials.agent_id).await {
+        Err(error) if error.error_response().is_some_and(|r| r.status == 401) => {
+            return Err(error.into());
+        }
+        Err(error) if error.error_response().is_none() => {
+            output::print_aside(common.json, &format!("the hub was not asked: {error}"));
+        }
+        // Some hubs have no record of agents (R-102).
+        Ok(_) | Err(_) => {}
+    }
+    print_identity(common, args, files, credentials, None);
     Ok(())
+}
+
+/// An identity of one hub is none at another: to show it would look as if the registration had succeeded.
+fn check_same_hub(
+    common: &CommonArgs,
+    files: &IdentityFiles,
+    credentials: &AgentCredentials,
+) -> Result<(), Fail> {
+    let Some(named) = &common.hub else {
+        return Ok(());
+    };
+    let named = HubClient::new(named, None)?.base_url().to_owned();
+    let issuer = HubClient::new(&credentials.hub_url, None)?;
+    let issuer = issuer.base_url();
+    if named == issuer {
+        return Ok(());
+    }
+    let file = files.credentials.display();
+    let agent = &credentials.agent_id;
+    let name = agent_names::local_part(agent);
+    Err(Fail::usage_error(format!(
+        "{file} already holds {agent} of {issuer}, so nothing was registered at {named}. To keep both: \
+         CHORUS_HOME=FOLDER chorus register {name} --hub {named}. To replace it (a copy is kept): chorus register {name} \
+         --hub {named} --new-identity"
+    )))
 }
 
 /// Prints the identity (SKL-25). The key is printed only to a terminal or with `--show-key`, so that it reaches no log.
@@ -184,10 +226,15 @@ fn print_identity(
     args: &Args,
     files: &IdentityFiles,
     credentials: &AgentCredentials,
-    new: bool,
+    registered: Option<Option<PathBuf>>,
 ) {
     let file = files.credentials.display().to_string();
+    let new = registered.is_some();
+    let backup = registered.flatten();
     let mut output = json!({ "agent_id": credentials.agent_id, "hub_url": credentials.hub_url, "credentials": file, "new": new });
+    if let Some(backup) = &backup {
+        output["backup"] = json!(backup);
+    }
     if args.show_key {
         output["api_key"] = json!(credentials.api_key);
     } else {
@@ -204,6 +251,10 @@ fn print_identity(
             true => format!("registered as {name} at {hub}\ncredentials saved to {file}"),
             false => format!("already registered as {name} at {hub}\ncredentials in {file}"),
         };
+        if let Some(backup) = &backup {
+            let backup = backup.display();
+            text.push_str(&format!("\nthe identity before it is kept in {backup}"));
+        }
         if args.show_key || (new && std::io::stdout().is_terminal()) {
             text.push_str(&format!("\napi key: {}", credentials.api_key.expose()));
         } else {

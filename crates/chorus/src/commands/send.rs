@@ -2,13 +2,14 @@
 
 use super::duration::parse_duration;
 use super::send_wait::{SentMessage, WaitedFact};
+use crate::agent_names;
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, session, session::ClientSession};
+use chorus_client::direct;
 use chorus_client::files::{
     AgentCredentials, HistoryLine, HistoryStore, IdentityFiles, InboxState,
     history::MessageDirection,
 };
-use chorus_client::{HubClient, direct};
 use chorus_hub::Clock;
 use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use chorus_wire::message::{ReceiverReply, SendReply};
@@ -67,7 +68,8 @@ async fn send_by_hub(common: &CommonArgs, args: &Args, text: String) -> Result<(
         Some(culture) => culture,
         None => fetch_culture(&session).await?,
     };
-    let peer = resolve_address(&session.client, &args.to).await;
+    check_length(&text)?;
+    let peer = agent_names::resolve_or_keep(&session.client, &args.to).await?;
     let envelope = draft_envelope(
         args,
         &session.files,
@@ -78,10 +80,16 @@ async fn send_by_hub(common: &CommonArgs, args: &Args, text: String) -> Result<(
     )?
     .into_envelope();
     let envelope = envelope.map_err(|e| Fail::usage_error(e.message))?;
-    let accepted = session
+    let accepted = match session
         .client
-        .send_message(&args.to, &envelope, args.retry)
-        .await?;
+        .send_message(&peer, &envelope, args.retry)
+        .await
+    {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            return Err(agent_names::explain_unknown(&session.client, &args.to, error).await);
+        }
+    };
     let output = json!(accepted.sent);
     output::print_result(common.json, &output, || format_sent(&peer, &accepted.sent));
     append_sent(&session.files, &peer, accepted.at.clone(), &envelope);
@@ -105,6 +113,7 @@ async fn send_direct(
     text: String,
     url: &str,
 ) -> Result<(), Fail> {
+    check_length(&text)?;
     let files = session::identity_files(common)?;
     let saved = AgentCredentials::read_from(&files)?;
     let saved_culture = saved
@@ -194,15 +203,18 @@ async fn fetch_culture(session: &ClientSession) -> Result<String, Fail> {
     culture.ok_or_else(|| Fail::usage_error("which culture? pass --culture, such as en or ja"))
 }
 
-/// Resolves a short name to an address, so that sent and received messages share one history file.
-async fn resolve_address(client: &HubClient, to: &str) -> String {
-    if to.contains('@') {
-        return to.to_owned();
+/// Says in words what an envelope says with the names of its fields.
+fn check_length(text: &str) -> Result<(), Fail> {
+    let limit = limits::ORIGINAL_TEXT_CHARS;
+    match text.chars().count() {
+        0 => Err(Fail::usage_error(
+            "the message is empty; write a text after the name",
+        )),
+        count if count > limit => Err(Fail::usage_error(format!(
+            "the message is longer than {limit} characters; send it in parts, or put the text into a channel: chorus channel write"
+        ))),
+        _ => Ok(()),
     }
-    client
-        .fetch_record(to)
-        .await
-        .map_or_else(|_| to.to_owned(), |record| record.agent_id)
 }
 
 /// Appends a sent message to the history (SKL-26). Failing here is only a warning: an error would make the user send the

@@ -1,22 +1,30 @@
 //! `chorus status`: prints the delivery state of a message.
 
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::fail::{ExitKind, Fail};
+use crate::{agent_names, cli::CommonArgs, output, session::ClientSession};
+use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    trace_id: String,
+    /// The message, by the trace id that send prints; or a name, for your last message to that agent
+    #[arg(value_name = "TRACE_ID|NAME")]
+    message: String,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let session = ClientSession::open(common)?;
-    let status = session.client.fetch_message_status(&args.trace_id).await?;
+    let trace_id = match Uuid::try_parse(&args.message) {
+        Ok(_) => args.message,
+        Err(_) => find_last_sent(&session, &args.message).await?,
+    };
+    let status = session.client.fetch_message_status(&trace_id).await?;
     output::print_result(common.json, &status, || {
         let mut text = format!(
             "{} from {} to {}, sent {}",
             output::paint_text(output::STRONG_STYLE, &status.status),
             output::escape_controls(&status.sender_id),
             output::escape_controls(&status.receiver_id),
-            output::whole_seconds(&status.sent_at.to_string()),
+            crate::local_time::date_time(&status.sent_at.to_string()),
         );
         let facts = [
             ("delivered", status.delivered_at),
@@ -26,7 +34,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         for (fact, at) in facts {
             if let Some(at) = at {
                 let at = at.to_string();
-                text.push_str(&format!(", {fact} {}", output::whole_seconds(&at)));
+                text.push_str(&format!(", {fact} {}", crate::local_time::date_time(&at)));
             }
         }
         if let Some(response) = &status.receiver_response {
@@ -46,4 +54,22 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         text
     });
     Ok(())
+}
+
+/// The trace id of the last message that this agent sent to another.
+async fn find_last_sent(session: &ClientSession, name: &str) -> Result<String, Fail> {
+    let peer = agent_names::resolve_agent(&session.client, name).await?;
+    let me = &session.credentials.agent_id;
+    let mut history = session.client.read_history(None);
+    let mut last = None;
+    while let Some(rows) = history.next_page().await? {
+        let sent = rows
+            .into_iter()
+            .rfind(|row| &row.sender_id == me && row.receiver_id == peer);
+        last = sent.map(|row| row.trace_id.to_string()).or(last);
+    }
+    last.ok_or_else(|| {
+        let message = format!("none of your latest messages is to {peer}");
+        Fail::new(ExitKind::Refused, "ERR_NOT_FOUND", message)
+    })
 }

@@ -1,6 +1,6 @@
 //! Formats channels, members and history rows for people.
 
-use crate::output;
+use crate::{local_time, output};
 use chorus_wire::channel::channels::{Channel, ChannelMember, MemberPresence, SenderKind};
 use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind, MemberChange};
 use chorus_wire::channel::invitation::ChannelMembership;
@@ -78,9 +78,19 @@ fn format_member_change(change: Option<MemberChange>) -> &'static str {
     }
 }
 
+/// A row that has just come.
 pub fn format_row(row: &ChannelRow) -> String {
+    format_row_at(row, local_time::live_time)
+}
+
+/// A row of the history.
+pub fn format_past_row(row: &ChannelRow) -> String {
+    format_row_at(row, local_time::past_clock)
+}
+
+fn format_row_at(row: &ChannelRow, format_time: fn(&str) -> String) -> String {
     let at = row.timestamp.map(|at| at.to_string()).unwrap_or_default();
-    let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&at));
+    let time = output::paint_text(output::FAINT_STYLE, &format_time(&at));
     let sender = output::paint_text(output::STRONG_STYLE, &output::escape_controls(&row.sender));
     let text = |text: &Option<String>| output::escape_controls(text.as_deref().unwrap_or_default());
     let content = text(&row.content);

@@ -1,6 +1,7 @@
 //! `chorus channel add|deliver|remove|callback`: manages the members of a channel.
 
 use super::{find_channel, format};
+use crate::agent_names;
 use crate::commands::secret_url;
 use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_client::HubClient;
@@ -47,7 +48,7 @@ pub async fn add_member(
             }
         }
         None => NewMember::Agent {
-            agent_id: args.member,
+            agent_id: agent_names::resolve_agent(client, &args.member).await?,
             name: args.name,
         },
     };

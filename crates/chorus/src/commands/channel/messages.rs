@@ -107,12 +107,15 @@ pub async fn print_history(
     since: Option<Cursor>,
     limit: usize,
 ) -> Result<(), Fail> {
-    for row in find_channel(client, channel)
+    let rows = find_channel(client, channel)
         .await?
         .fetch_history(since, limit)
-        .await?
-    {
-        output::print_result(common.json, &row, || format::format_row(&row));
+        .await?;
+    if rows.is_empty() {
+        output::print_aside(common.json, "the channel has no messages yet");
+    }
+    for row in rows {
+        output::print_result(common.json, &row, || format::format_past_row(&row));
     }
     Ok(())
 }

@@ -20,10 +20,10 @@ enum AccordCommand {
     /// Propose that members of another organisation may address yours
     Propose {
         /// Your organisation, whose members are addressed
-        #[arg(value_name = "~GRANTOR", value_parser = parse_org_handle)]
+        #[arg(value_name = "GRANTOR", value_parser = parse_org_handle)]
         grantor: Handle,
         /// The organisation whose members may address it
-        #[arg(value_name = "~GRANTEE", value_parser = parse_org_handle)]
+        #[arg(value_name = "GRANTEE", value_parser = parse_org_handle)]
         grantee: Handle,
         /// The grant's name, as in accord:~grantor/grant:NAME
         #[arg(value_name = "NAME", value_parser = parse_role)]
@@ -37,19 +37,19 @@ enum AccordCommand {
     },
     /// Accept a proposal
     Accept {
-        #[arg(value_name = "~GRANTEE", value_parser = parse_org_handle)]
+        #[arg(value_name = "GRANTEE", value_parser = parse_org_handle)]
         org: Handle,
         id: String,
     },
     /// Revoke it at once; either side may
     Revoke {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
         id: String,
     },
     /// List the accords of an organisation
     List {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
 }

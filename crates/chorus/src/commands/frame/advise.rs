@@ -116,7 +116,11 @@ async fn send_advisory(
         branch: args.branch.or(branch),
     };
     context
-        .send_and_print(&context.resolve_scope(&args.target), payload, json!({}))
+        .send_and_print(
+            &context.resolve_scope(&args.target).await?,
+            payload,
+            json!({}),
+        )
         .await
         .map(|_| ())
 }

@@ -36,7 +36,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .find_map(|frame| find_query(frame, args.query_id));
     let scope = args
         .target
-        .explicit_scope()
+        .explicit_scope(&context.client)
+        .await?
         .or_else(|| question.as_ref().map(|(_, scope)| scope.clone()));
     let scope = scope.ok_or_else(|| {
         let message =

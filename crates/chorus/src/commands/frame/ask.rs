@@ -38,7 +38,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         response_scope: context.sender.session_scope(),
         timeout_ms: duration::as_millis(args.window),
     };
-    let scope = context.resolve_scope(&args.target);
+    let scope = context.resolve_scope(&args.target).await?;
     let frame = context.build_frame(&scope, payload)?;
     // Open the stream first: an answer may come before the hub's reply to the submission.
     let mut answers = context.open_answers(FrameKind::AgentResponse).await?;
@@ -47,7 +47,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if common.json {
         context.print_sent(&sent, more);
     } else {
-        format::print_aside(
+        crate::output::print_aside(
             false,
             &format!(
                 "asked {query_id}, heard by {}",

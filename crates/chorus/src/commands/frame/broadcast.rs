@@ -35,7 +35,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         refs,
     };
     context
-        .send_and_print(&context.resolve_scope(&args.target), payload, json!({}))
+        .send_and_print(
+            &context.resolve_scope(&args.target).await?,
+            payload,
+            json!({}),
+        )
         .await
         .map(|_| ())
 }

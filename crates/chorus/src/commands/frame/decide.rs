@@ -89,7 +89,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     // To all sessions of the asking handle, so that they do not ask again.
     let scope = args
         .target
-        .explicit_scope()
+        .explicit_scope(&context.client)
+        .await?
         .unwrap_or_else(|| FrameScope::Handle(moment_frame.sender_handle.clone()));
     let sent = context.send_frame(&scope, payload).await?;
     context.print_sent_as(&sent, json!({ "response_text": text }), || {
@@ -199,7 +200,7 @@ async fn prompt_answer(question: &DecisionQuestion) -> Result<String, Fail> {
         } else {
             ""
         };
-        format::print_aside(
+        crate::output::print_aside(
             false,
             &format!("{}{free_text_hint}{dialogue_hint}:", format_range(question)),
         );

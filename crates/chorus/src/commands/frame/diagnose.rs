@@ -53,7 +53,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if let Some(id) = args.answer {
         return send_finding(&context, &args, id, refs).await;
     }
-    let scope = context.resolve_scope(&args.target);
+    let scope = context.resolve_scope(&args.target).await?;
     let diagnostic_id = random_uuid();
     let payload = PeerDiagnosticRequest {
         symptom: redact_text(&args.text.join(" ")),
@@ -95,7 +95,7 @@ async fn send_finding(
         remediation: args.remediation.as_deref().map(redact_text),
         substrate_refs: refs,
     };
-    let scope = match args.target.explicit_scope() {
+    let scope = match args.target.explicit_scope(&context.client).await? {
         Some(scope) => scope,
         None => {
             let (replayed, _) = context

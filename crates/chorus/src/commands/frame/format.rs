@@ -1,6 +1,7 @@
 //! Formats frames for people: one line each, coloured by kind, with foreign text escaped (SKL-17).
 
-use crate::output::{self, FAINT_STYLE, STRONG_STYLE, clock_time, escape_controls, paint_text};
+use crate::local_time;
+use crate::output::{FAINT_STYLE, STRONG_STYLE, escape_controls, paint_text};
 use anstyle::{AnsiColor, Color, Style};
 use chorus_client::frame::{LockClaim, frame_session};
 use chorus_wire::frame::{Frame, FrameKind, FramePayload, SubmissionReply, payload};
@@ -10,7 +11,7 @@ use chorus_wire::time::UnixMicros;
 pub fn format_submitted(submitted: &SubmissionReply) -> String {
     let id = paint_text(FAINT_STYLE, &submitted.frame_id.to_string());
     if let Some(until) = submitted.kept_until {
-        let until = output::whole_seconds(&until.to_string());
+        let until = local_time::date_time(&until.to_string());
         let count = submitted.describe_count();
         return format!("kept until {until}, heard by {count}  {id}");
     }
@@ -56,7 +57,10 @@ pub fn format_sender(frame: &Frame) -> String {
 }
 
 pub fn format_frame(frame: &Frame) -> String {
-    let time = paint_text(FAINT_STYLE, clock_time(&frame.created_at.to_string()));
+    let time = paint_text(
+        FAINT_STYLE,
+        &local_time::live_time(&frame.created_at.to_string()),
+    );
     let kind = frame.kind();
     let short = kind
         .as_str()
@@ -257,14 +261,4 @@ pub fn format_claim(claim: &LockClaim, width: usize, now: UnixMicros) -> String 
 pub fn format_holder(claim: &LockClaim) -> String {
     let session = claim.session.as_ref().unwrap_or(&claim.drafted_with);
     format!("{} {}", claim.holder, escape_controls(session))
-}
-
-/// Prints a note to standard error, for people only.
-pub fn print_aside(json: bool, text: &str) {
-    if !json {
-        anstream::eprintln!(
-            "{}",
-            paint_text(output::FAINT_STYLE, &escape_controls(text))
-        );
-    }
 }

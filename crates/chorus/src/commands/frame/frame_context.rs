@@ -1,6 +1,7 @@
 //! The session and scope options of the frame commands, and the context that sends frames with them.
 
 use super::format;
+use crate::agent_names::{self, HandleName};
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::HubClient;
 use chorus_client::frame::{
@@ -30,8 +31,8 @@ pub struct SenderArgs {
     #[arg(long, value_name = "CLASS", env = "CHORUS_TOOL", value_parser = parse_ident, help_heading = "Session")]
     pub tool: Option<ScopeIdent>,
     /// The handle on whose behalf it is sent; default: your own
-    #[arg(long, value_name = "~HANDLE", value_parser = parse_handle, help_heading = "Session")]
-    acted_by: Option<Handle>,
+    #[arg(long, value_name = "NAME", value_parser = HandleName::parse, help_heading = "Session")]
+    acted_by: Option<HandleName>,
     /// The tool that drafted it; default: ~cc- and the instrument
     #[arg(long, value_name = "~NAME", help_heading = "Session")]
     drafted_with: Option<String>,
@@ -58,19 +59,21 @@ pub struct SenderArgs {
 /// The options for the scope of a frame.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ScopeArgs {
-    /// The sessions it is for, such as ~me/cc-*, org:~acme/members/*; default: all of your own
+    /// The sessions it is for, such as me/cc-editor@7f3a, org:acme or org:acme/reviewer; default: all of your own
     #[arg(long, value_name = "SCOPE", value_parser = parse_scope)]
     pub scope: Option<FrameScope>,
-    /// All sessions of this handle
-    #[arg(long, value_name = "~HANDLE", value_parser = parse_handle, conflicts_with = "scope")]
-    pub to: Option<Handle>,
+    /// All sessions of this agent
+    #[arg(long, value_name = "NAME", value_parser = HandleName::parse, conflicts_with = "scope")]
+    pub to: Option<HandleName>,
 }
 
 impl ScopeArgs {
-    pub fn explicit_scope(&self) -> Option<FrameScope> {
-        self.scope
-            .clone()
-            .or_else(|| self.to.clone().map(FrameScope::Handle))
+    pub async fn explicit_scope(&self, client: &HubClient) -> Result<Option<FrameScope>, Fail> {
+        match (&self.scope, &self.to) {
+            (Some(scope), _) => Ok(Some(scope.clone())),
+            (None, Some(name)) => Ok(Some(FrameScope::Handle(name.resolve(client).await?))),
+            (None, None) => Ok(None),
+        }
     }
 }
 
@@ -78,17 +81,42 @@ pub fn parse_ident(text: &str) -> Result<ScopeIdent, String> {
     ScopeIdent::parse(text).ok_or_else(|| "1 to 128 of letters, digits, '.', '_' and '-'".into())
 }
 
-pub fn parse_handle(text: &str) -> Result<Handle, String> {
-    Handle::parse(text).ok_or_else(|| "a handle looks like ~alice".into())
-}
-
 pub fn parse_org_handle(text: &str) -> Result<Handle, String> {
-    org_handle(text).ok_or_else(|| "an organisation's handle looks like ~acme".into())
+    agent_names::check_expanded(text).map_err(|fail| fail.to_string())?;
+    org_handle(text).ok_or_else(|| "an organisation's handle looks like acme or ~acme".into())
 }
 
+/// A scope as frames write it, or without the `~` and `*` that zsh expands (R-85).
 fn parse_scope(text: &str) -> Result<FrameScope, String> {
-    text.parse()
+    agent_names::check_expanded(text).map_err(|fail| fail.to_string())?;
+    complete_scope(text)
+        .parse()
         .map_err(|e: chorus_wire::frame::FrameError| e.message)
+}
+
+/// `org:acme` is all members of `~acme`, `org:acme/reviewer` those with the role, and `bob` all sessions of `~bob`.
+fn complete_scope(text: &str) -> String {
+    let with_tilde = |name: &str| match name.starts_with('~') {
+        true => name.to_owned(),
+        false => format!("~{name}"),
+    };
+    let (head, tail) = match text.split_once('/') {
+        Some((head, tail)) => (head, Some(tail)),
+        None => (text, None),
+    };
+    if let Some(org) = head.strip_prefix("org:") {
+        let members = tail.map(|tail| tail.strip_prefix("members").unwrap_or(tail));
+        let role = members.unwrap_or_default().trim_matches(['/', '*']);
+        return match role {
+            "" => format!("org:{}/members/*", with_tilde(org)),
+            role => format!("org:{}/members/{role}/*", with_tilde(org)),
+        };
+    }
+    let tail = tail.map(|tail| format!("/{tail}")).unwrap_or_default();
+    match head.strip_prefix("accord:") {
+        Some(peer) => format!("accord:{}{tail}", with_tilde(peer)),
+        None => format!("{}{tail}", with_tilde(head)),
+    }
 }
 
 /// FRM-15: a person at a terminal computed nothing elsewhere. A command that a program runs, such as the hook of a coding
@@ -132,7 +160,9 @@ impl<'a> FrameContext<'a> {
         };
         let mut sender = FrameSender::new(own_handle, sender_args.instrument, id);
         sender.tool = sender_args.tool;
-        sender.acted_by = sender_args.acted_by.unwrap_or(sender.acted_by);
+        if let Some(name) = sender_args.acted_by {
+            sender.acted_by = name.resolve(&session.client).await?;
+        }
         sender.drafted_with = sender_args.drafted_with.unwrap_or(sender.drafted_with);
         if !sender_args.methods.is_empty() {
             sender.method = sender_args.methods;
@@ -154,10 +184,14 @@ impl<'a> FrameContext<'a> {
     }
 
     /// The given scope, or all sessions of the own handle.
-    pub fn resolve_scope(&self, target: &ScopeArgs) -> FrameScope {
-        target
-            .explicit_scope()
-            .unwrap_or_else(|| self.sender.handle_scope())
+    pub async fn resolve_scope(&self, target: &ScopeArgs) -> Result<FrameScope, Fail> {
+        let explicit = target.explicit_scope(&self.client).await?;
+        Ok(explicit.unwrap_or_else(|| self.sender.handle_scope()))
+    }
+
+    /// The error of a call that names a handle, with the nearest names if it means nothing (R-85).
+    pub async fn explain_handle(&self, handle: &Handle, error: chorus_client::Error) -> Fail {
+        agent_names::explain_unknown(&self.client, handle.as_str(), error).await
     }
 
     /// Builds a frame and validates it with the hub's rules, so that an error is reported before sending.
@@ -173,10 +207,17 @@ impl<'a> FrameContext<'a> {
     }
 
     pub async fn submit_frame(&self, scope: &FrameScope, frame: Frame) -> Result<SentFrame, Fail> {
-        let mut submitted = self
+        let submitted = self
             .client
             .submit_frame(&self.sender, scope, &frame, false)
-            .await?;
+            .await;
+        let mut submitted = match (submitted, scope) {
+            (Ok(submitted), _) => submitted,
+            (Err(error), FrameScope::Handle(handle)) => {
+                return Err(self.explain_handle(handle, error).await);
+            }
+            (Err(error), _) => return Err(error.into()),
+        };
         submitted.coarse = scope.addressed_handle() != &self.sender.handle;
         Ok(SentFrame { frame, submitted })
     }

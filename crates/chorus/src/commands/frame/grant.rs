@@ -1,9 +1,9 @@
 //! `chorus grant`: lets other handles address your sessions.
 
-use super::frame_context::{FrameContext, SenderArgs, parse_handle};
+use super::frame_context::{FrameContext, SenderArgs};
 use super::org::print_rows;
+use crate::agent_names::HandleName;
 use crate::{cli::CommonArgs, fail::Fail};
-use chorus_wire::identity::Handle;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -17,13 +17,13 @@ pub struct Args {
 enum GrantCommand {
     /// Let a handle address you
     Add {
-        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        other: Handle,
+        #[arg(value_name = "NAME", value_parser = HandleName::parse)]
+        other: HandleName,
     },
     /// Remove the permission
     Remove {
-        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        other: Handle,
+        #[arg(value_name = "NAME", value_parser = HandleName::parse)]
+        other: HandleName,
     },
     /// List the handles that may
     List,
@@ -33,12 +33,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let context = FrameContext::open(common, args.sender).await?;
     let mine = &context.sender.handle;
     match args.command {
-        GrantCommand::Add { other } => print_rows(
-            common,
-            &context.client.create_grant(mine, &other).await?,
-            &format!("{other} may address {mine}"),
-        ),
+        GrantCommand::Add { other } => {
+            let other = other.resolve(&context.client).await?;
+            let granted = match context.client.create_grant(mine, &other).await {
+                Ok(granted) => granted,
+                Err(error) => return Err(context.explain_handle(&other, error).await),
+            };
+            print_rows(common, &granted, &format!("{other} may address {mine}"));
+        }
         GrantCommand::Remove { other } => {
+            let other = other.resolve(&context.client).await?;
             print_rows(
                 common,
                 &context.client.revoke_grant(mine, &other).await?,

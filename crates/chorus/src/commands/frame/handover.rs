@@ -58,7 +58,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         handover_body: body,
         pointer_refs: Some(args.refs).filter(|refs| !refs.is_empty()),
     };
-    let scope = context.resolve_scope(&args.target);
+    let scope = context.resolve_scope(&args.target).await?;
     let sent = context.send_frame(&scope, payload).await?;
     context.print_sent_as(&sent, json!({}), || format_handed_over(&sent.submitted));
     Ok(())
@@ -68,7 +68,7 @@ fn format_handed_over(submitted: &SubmissionReply) -> String {
     let id = output::paint_text(output::FAINT_STYLE, &submitted.frame_id.to_string());
     match submitted.kept_until {
         Some(until) => {
-            let until = output::whole_seconds(&until.to_string());
+            let until = crate::local_time::date_time(&until.to_string());
             format!("handed over, kept until {until}  {id}")
         }
         // An older hub, or a handle with too many open items.
@@ -89,7 +89,7 @@ async fn fetch_handovers(context: &FrameContext<'_>) -> Result<Vec<KeptItem>, Fa
 async fn list_handovers(context: &FrameContext<'_>) -> Result<(), Fail> {
     let offers = fetch_handovers(context).await?;
     if offers.is_empty() {
-        format::print_aside(context.common.json, "nothing is handed over");
+        crate::output::print_aside(context.common.json, "nothing is handed over");
     }
     offers
         .iter()
@@ -102,7 +102,7 @@ async fn withdraw_handover(
     target: &ScopeArgs,
     id: Uuid,
 ) -> Result<(), Fail> {
-    let scope = context.resolve_scope(target);
+    let scope = context.resolve_scope(target).await?;
     let handle = scope.addressed_handle().as_str();
     let ended = context.client.withdraw_item(handle, id).await?;
     output::print_result(context.common.json, &json!(ended), || {

@@ -90,7 +90,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 }),
             };
             context
-                .send_and_print(&context.resolve_scope(&target), payload, json!({}))
+                .send_and_print(&context.resolve_scope(&target).await?, payload, json!({}))
                 .await?;
         }
         IntentCommand::Withdraw {
@@ -106,7 +106,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 withdrawn_at: frame_context::current_time(),
             };
             context
-                .send_and_print(&context.resolve_scope(&target), payload, json!({}))
+                .send_and_print(&context.resolve_scope(&target).await?, payload, json!({}))
                 .await?;
         }
         IntentCommand::Flush {
@@ -125,7 +125,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 executed_at: frame_context::current_time(),
             };
             context
-                .send_and_print(&context.resolve_scope(&target), payload, json!({}))
+                .send_and_print(&context.resolve_scope(&target).await?, payload, json!({}))
                 .await?;
         }
     }

@@ -61,7 +61,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let resource = git_tree::shared_name(&args.resource);
     let mut signals = ForwardedSignals::watch()?;
     let context = FrameContext::open(common, args.sender.clone()).await?;
-    let scope = context.resolve_scope(&args.target);
+    let scope = context.resolve_scope(&args.target).await?;
     if args.release {
         return release_claims(&context, &scope, &resource).await;
     }
@@ -116,7 +116,7 @@ impl ResourceLock<'_> {
             let sent = self.send_request(lease).await?;
             if sent.submitted.kept == Some(false) {
                 let text = "the hub keeps no more items under this handle: sessions that start later will not know of it";
-                format::print_aside(self.context.common.json, text);
+                crate::output::print_aside(self.context.common.json, text);
             }
             if args.force {
                 return Ok(lease);
@@ -178,7 +178,7 @@ impl ResourceLock<'_> {
             }
             if announced_lease != Some(first.lease_id) {
                 announced_lease = Some(first.lease_id);
-                format::print_aside(
+                crate::output::print_aside(
                     self.context.common.json,
                     &format!("waiting for {}", format::format_holder(first)),
                 );

@@ -91,7 +91,7 @@ fn print_claims(common: &CommonArgs, claims: &LockClaims) {
         .max()
         .unwrap_or(0);
     if active.is_empty() {
-        format::print_aside(common.json, "nothing is claimed");
+        crate::output::print_aside(common.json, "nothing is claimed");
     }
     for claim in active {
         output::print_result(common.json, &claim_value(claim, now), || {

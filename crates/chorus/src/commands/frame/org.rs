@@ -1,6 +1,7 @@
 //! `chorus org`: manages organisations, their members and roles.
 
-use super::frame_context::{FrameContext, SenderArgs, parse_handle, parse_org_handle};
+use super::frame_context::{FrameContext, SenderArgs, parse_org_handle};
+use crate::agent_names::{self, HandleName};
 use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_wire::frame::RoleName;
 use chorus_wire::identity::Handle;
@@ -18,40 +19,40 @@ pub struct Args {
 enum OrgCommand {
     /// Create an organisation; you are its first member and owner
     Create {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// List its members
     ListMembers {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// Invite a handle, or change the roles of a member
     Invite {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
-        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        member: Handle,
+        #[arg(value_name = "NAME", value_parser = HandleName::parse)]
+        member: HandleName,
         /// A role; may be repeated
         #[arg(long = "role", value_name = "ROLE", value_parser = parse_role)]
         roles: Vec<RoleName>,
     },
     /// Accept an invitation
     Accept {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// Leave it, or decline an invitation
     Leave {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
     /// Remove a member
     Remove {
-        #[arg(value_name = "~ORG", value_parser = parse_org_handle)]
+        #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
-        #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-        member: Handle,
+        #[arg(value_name = "NAME", value_parser = HandleName::parse)]
+        member: HandleName,
     },
 }
 
@@ -70,10 +71,15 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             client.list_org_members(&org).await?,
             format!("{org} has no members"),
         ),
-        OrgCommand::Invite { org, member, roles } => (
-            client.invite_member(&org, &member, &roles).await?,
-            format!("{member} is invited to {org}"),
-        ),
+        OrgCommand::Invite { org, member, roles } => {
+            let member = member.resolve(client).await?;
+            // Asked first: the invitation is also refused when the organisation does not exist.
+            agent_names::resolve_agent(client, member.as_str()).await?;
+            (
+                client.invite_member(&org, &member, &roles).await?,
+                format!("{member} is invited to {org}"),
+            )
+        }
         OrgCommand::Accept { org } => (
             client.accept_membership(&org, me).await?,
             format!("{me} belongs to {org}"),
@@ -82,10 +88,13 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             client.remove_org_member(&org, me).await?,
             format!("{me} has left {org}"),
         ),
-        OrgCommand::Remove { org, member } => (
-            client.remove_org_member(&org, &member).await?,
-            format!("{member} is removed from {org}"),
-        ),
+        OrgCommand::Remove { org, member } => {
+            let member = member.resolve(client).await?;
+            (
+                client.remove_org_member(&org, &member).await?,
+                format!("{member} is removed from {org}"),
+            )
+        }
     };
     print_rows(common, &answer, &sentence);
     Ok(())

@@ -1,22 +1,28 @@
 //! `chorus roster`: lists the live sessions of a handle (FRM-109).
 
-use super::frame_context::{FrameContext, SenderArgs, parse_handle};
+use super::frame_context::{FrameContext, SenderArgs};
+use crate::agent_names::HandleName;
 use crate::{cli::CommonArgs, fail::Fail, output};
-use chorus_wire::identity::Handle;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The handle; default: your own
-    #[arg(value_name = "~HANDLE", value_parser = parse_handle)]
-    handle: Option<Handle>,
+    /// The agent; default: yourself
+    #[arg(value_name = "NAME", value_parser = HandleName::parse)]
+    name: Option<HandleName>,
     #[command(flatten)]
     sender: SenderArgs,
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let context = FrameContext::open(common, args.sender).await?;
-    let handle = args.handle.as_ref().unwrap_or(&context.sender.handle);
-    let roster = context.client.fetch_roster(handle).await?;
+    let handle = match &args.name {
+        Some(name) => name.resolve(&context.client).await?,
+        None => context.sender.handle.clone(),
+    };
+    let roster = match context.client.fetch_roster(&handle).await {
+        Ok(roster) => roster,
+        Err(error) => return Err(context.explain_handle(&handle, error).await),
+    };
     let format_session = |instrument: &str, session: &str| {
         output::escape_controls(&format!("{instrument}@{session}"))
     };
@@ -27,7 +33,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .max()
         .unwrap_or(0);
     if roster.sessions.is_empty() {
-        super::format::print_aside(common.json, &format!("no session of {handle} is listening"));
+        crate::output::print_aside(common.json, &format!("no session of {handle} is listening"));
     }
     for session in &roster.sessions {
         output::print_result(common.json, session, || {
@@ -42,7 +48,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             let filter = filter
                 .map(|filter| format!("  only {}", output::escape_controls(filter)))
                 .unwrap_or_default();
-            let since = output::whole_seconds(&session.since.to_string());
+            let since = crate::local_time::date_time(&session.since.to_string());
             format!(
                 "{session_name}  {}  since {since}{filter}",
                 output::escape_controls(&session.tool)

@@ -42,7 +42,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             .ttl_ms
             .get_or_insert(duration::as_millis(wait).clamp(1, limits::SAFE_INTEGER_MAX));
     }
-    let scope = context.resolve_scope(&args.target);
+    let scope = context.resolve_scope(&args.target).await?;
     let frame = context.build_frame(&scope, payload)?;
     let mut answers = match args.wait {
         Some(wait) => Some((context.open_answers(FrameKind::AgentResponse).await?, wait)),

@@ -82,7 +82,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             FrameStreamEvent::Opened(_) => {
                 let handle = &context.sender.handle;
                 let hub = context.client.base_url();
-                format::print_aside(common.json, &format!("watching {handle} at {hub}"));
+                crate::output::print_aside(common.json, &format!("watching {handle} at {hub}"));
             }
             FrameStreamEvent::OpenItems(_) => {}
             FrameStreamEvent::Gap => {

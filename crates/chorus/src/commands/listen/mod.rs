@@ -273,11 +273,31 @@ impl InboxListener<'_> {
             Some(_) => None,
             None => self.last_received_time()?,
         };
-        // An identity of which nothing is known receives new messages only.
+        // An identity of which nothing is known begins with the mail that waits for it at the hub.
+        let from = match from {
+            None if is_new_here => self.first_waiting_message().await,
+            from => from,
+        };
         if from.is_some() || !is_new_here {
             self.catch_up(from).await?;
         }
         self.save_progress(event.cursor, None)
+    }
+
+    /// Where to read the hub's history from to begin with the oldest message that has no receipt; `None` when there is none, or
+    /// when the hub does not say.
+    async fn first_waiting_message(&self) -> Option<String> {
+        match self.session.client.find_oldest_unanswered().await {
+            Ok(oldest) => {
+                oldest.map(|oldest| Cursor::from_log_seq(oldest.saturating_sub(1)).to_string())
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "the hub does not say which messages wait for you; chorus history --remote shows all: {error}"
+                );
+                None
+            }
+        }
     }
 
     async fn handle_message(

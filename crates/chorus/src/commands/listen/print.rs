@@ -64,7 +64,10 @@ impl ReceivedMessage {
     /// Prints a message with its sender (SKL-15), its culture and its cultural context (SKL-14).
     pub fn print_message(&self, common: &CommonArgs, envelope: &Envelope) {
         output::print_result(common.json, self, || {
-            let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&self.timestamp));
+            let time = output::paint_text(
+                output::FAINT_STYLE,
+                &crate::local_time::live_time(&self.timestamp),
+            );
             let sender = output::paint_text(
                 output::STRONG_STYLE,
                 &output::escape_controls(envelope.sender_id().as_str()),
@@ -94,7 +97,7 @@ pub fn print_receipt(common: &CommonArgs, cursor: Option<Cursor>, receipt: &Rece
         "receiver_id": receipt.receiver_id, "response": receipt.response, "timestamp": receipt.timestamp });
     output::print_result(common.json, &output, || {
         let at = receipt.timestamp.to_string();
-        let time = output::paint_text(output::FAINT_STYLE, output::clock_time(&at));
+        let time = output::paint_text(output::FAINT_STYLE, &crate::local_time::live_time(&at));
         let receiver = output::paint_text(
             output::STRONG_STYLE,
             &output::escape_controls(&receipt.receiver_id),
@@ -126,7 +129,7 @@ pub fn print_shown(common: &CommonArgs, cursor: Option<Cursor>, shown: &ShownEve
         let at = shown.timestamp.to_string();
         format!(
             "{} shown to {}: {}",
-            output::paint_text(output::FAINT_STYLE, output::clock_time(&at)),
+            output::paint_text(output::FAINT_STYLE, &crate::local_time::live_time(&at)),
             output::paint_text(
                 output::STRONG_STYLE,
                 &output::escape_controls(&shown.receiver_id)

@@ -1,5 +1,6 @@
 //! `chorus balance`: prints the owner's credits and the credits held for jobs.
 
+use crate::agent_names;
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 
 #[derive(Debug, clap::Args)]
@@ -12,11 +13,25 @@ pub struct Args {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let session = ClientSession::open(common)?;
     let account = match &args.owner {
-        Some(owner) => session.client.fetch_account(owner).await?,
+        Some(owner) => match session.client.fetch_account(owner).await {
+            // Another spelling of the name of an agent that owns itself.
+            Err(error) if is_hidden(&error) && !owner.contains('@') => {
+                let owner = agent_names::resolve_agent(&session.client, owner).await?;
+                session.client.fetch_account(&owner).await?
+            }
+            account => account?,
+        },
         None => session.client.fetch_own_account().await?,
     };
     output::print_result(common.json, &account, || {
         format!("{}  {} held", account.balance, account.held)
     });
     Ok(())
+}
+
+/// An account that does not exist and one of another owner look the same to a stranger.
+fn is_hidden(error: &chorus_client::Error) -> bool {
+    error
+        .error_response()
+        .is_some_and(|refusal| matches!(refusal.status, 403 | 404))
 }

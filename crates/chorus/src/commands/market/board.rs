@@ -41,7 +41,7 @@ fn format_open_job(job: &Job) -> String {
     text.push_str(&format!(
         "\n    for {}, until {}",
         output::escape_controls(&job.orchestrator_id),
-        output::whole_seconds(&job.deadline_utc.to_string())
+        crate::local_time::date_time(&job.deadline_utc.to_string())
     ));
     if job.approve_within_ms.is_some() {
         text.push_str(", paid after approval");

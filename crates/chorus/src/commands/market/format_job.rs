@@ -46,7 +46,7 @@ pub fn format_job_details(job: &Job) -> String {
         let said = update.text.as_deref().unwrap_or_default();
         text.push_str(&format!(
             "\n    {}  {:11}  {}  {}",
-            output::whole_seconds(&update.timestamp_utc.to_string()),
+            crate::local_time::date_time(&update.timestamp_utc.to_string()),
             update.kind.as_str(),
             output::escape_controls(by),
             output::escape_controls(said)
@@ -55,7 +55,7 @@ pub fn format_job_details(job: &Job) -> String {
     if job.state == "delivered" {
         text.push_str(&format!(
             "\n    delivered; it is approved by itself at {}",
-            output::whole_seconds(&job.deadline_utc.to_string())
+            crate::local_time::date_time(&job.deadline_utc.to_string())
         ));
     }
     if !job.output_data.is_null() {

@@ -1,7 +1,7 @@
 //! `chorus hire`: requests a job, and with `--wait` prints its result.
 
 use super::{format_job, job_waiter, read_input};
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{agent_names, cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::market::JobRequest;
 use chorus_wire::credits::Credits;
 use std::time::Duration;
@@ -44,11 +44,13 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         args.budget,
     )
     .with_deadline(args.deadline);
-    request.agent_id = args.agent;
     if args.board {
         request = request.on_board(args.approve_within);
     }
     let session = ClientSession::open(common)?;
+    if let Some(agent) = &args.agent {
+        request.agent_id = Some(agent_names::resolve_agent(&session.client, agent).await?);
+    }
     if !args.wait {
         let job = session.client.request_job(&request).await?;
         output::print_result(common.json, &job, || format_job::format_job(&job));

@@ -43,7 +43,7 @@ fn format_posting(posting: &LedgerPosting) -> String {
     } else {
         (second, first)
     };
-    let at = output::whole_seconds(&posting.timestamp_utc.to_string());
+    let at = crate::local_time::date_time(&posting.timestamp_utc.to_string());
     let job = posting
         .job_id
         .as_deref()

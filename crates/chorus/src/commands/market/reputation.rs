@@ -1,6 +1,6 @@
 //! `chorus reputation`: shows an agent's score and how it came about.
 
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use crate::{agent_names, cli::CommonArgs, fail::Fail, output, session};
 use chorus_wire::market::reputation::{ReputationChange, ReputationReport};
 
 #[derive(Debug, clap::Args)]
@@ -12,7 +12,8 @@ pub struct Args {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let hub = session::open_client(common, None)?;
-    let report = hub.fetch_reputation(&args.agent).await?;
+    let agent = agent_names::resolve_agent(&hub, &args.agent).await?;
+    let report = hub.fetch_reputation(&agent).await?;
     output::print_result(common.json, &report, || format_report(&report));
     Ok(())
 }
@@ -47,7 +48,7 @@ fn format_change(change: &ReputationChange) -> String {
     let cost = change.cost.map(|cost| cost.to_string()).unwrap_or_default();
     format!(
         "{}  {:.1} → {:.1}  {}  {}  {cost}  {}",
-        output::whole_seconds(&change.timestamp_utc.to_string()),
+        crate::local_time::date_time(&change.timestamp_utc.to_string()),
         change.score_before,
         change.score_after,
         or_dash(&change.reason),

@@ -1,6 +1,7 @@
 //! `chorus transfer`: pays credits to another owner.
 
 use super::read_input;
+use crate::agent_names::{self, is_not_found};
 use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_client::market::random_id;
 use chorus_wire::credits::Credits;
@@ -8,7 +9,7 @@ use chorus_wire::market::transfer::CreditTransfer;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The owner to pay
+    /// The owner to pay, or an agent that owns itself
     to: String,
     #[arg(value_parser = read_input::parse_amount)]
     amount: Credits,
@@ -29,15 +30,27 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         Some(owner) => owner,
         None => session.client.fetch_usage().await?.owner_id,
     };
-    let transfer = CreditTransfer {
+    agent_names::check_expanded(&args.to)?;
+    let mut transfer = CreditTransfer {
         transfer_id: args.id.unwrap_or_else(random_id),
         from_owner,
-        to_owner: args.to,
+        to_owner: args.to.clone(),
         amount: args.amount,
         job_id: args.job,
         timestamp_utc: None,
     };
-    let transferred = session.client.transfer_credits(&transfer).await?;
+    let transferred = match session.client.transfer_credits(&transfer).await {
+        // No owner of that name: it may be another spelling of an agent's name.
+        Err(error) if is_not_found(&error) => {
+            transfer.to_owner = agent_names::resolve_agent(&session.client, &args.to).await?;
+            session.client.transfer_credits(&transfer).await
+        }
+        transferred => transferred,
+    };
+    let transferred = transferred.map_err(|error| match is_not_found(&error) {
+        true => Fail::from(error).with_message(format!("no owner is called {}", args.to)),
+        false => Fail::from(error),
+    })?;
     output::print_result(common.json, &transferred, || {
         let to = output::escape_controls(&transferred.transfer.to_owner);
         let left = transferred.sender_balance;

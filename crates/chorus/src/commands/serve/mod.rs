@@ -1,12 +1,16 @@
 //! `chorus serve`: runs a hub until it gets a stop signal.
 
-mod console_link;
+mod listen_address;
 mod notify;
+mod operator_file;
 mod options;
 mod quota_option;
+mod welcome;
 
 use crate::fail::Fail;
 use crate::stop_signal::StopSignal;
+use chorus_server::ServerSettings;
+use operator_file::OperatorFile;
 use options::{LogFormat, ServeOptions};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -39,17 +43,19 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     if let Some(files) = raise_file_limit() {
         settings.max_connections = fit_connections(settings.max_connections, is_explicit, files)?;
     }
+    let operator = make_operator(&mut settings);
     let max_connections = settings.max_connections;
     let server = chorus_server::start_server(settings)
         .await
         .map_err(|e| Fail::usage_error(e.to_string()))?;
     memory_total.log_figure();
     tracing::info!(max_connections, "connections that this hub may have");
+    let operator = report_operator(operator);
     let mut out = std::io::stdout().lock();
     let printed = writeln!(out, "chorus listening on {}", server.url()).and_then(|()| out.flush());
     drop(out);
     printed.map_err(|e| Fail::usage_error(format!("standard output: {e}")))?;
-    console_link::print_console_link(server.hub(), &server.url()).await;
+    welcome::print_welcome(&server.url(), operator.as_ref());
     let fatal_fault = tokio::select! {
         () = stop.wait_requested() => None,
         () = notify::notify_when_ready(server.hub()) => None,
@@ -61,6 +67,37 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     match fatal_fault {
         None => Ok(()),
         Some(fault) => Err(Fail::usage_error(fault)),
+    }
+}
+
+/// Gives the hub the operator key of its data directory, and makes one at its first start. A hub that was given keys has its
+/// operators already, and hubs that share a database are given the same ones.
+fn make_operator(settings: &mut ServerSettings) -> Option<Result<OperatorFile, Fail>> {
+    let hub = &mut settings.hub;
+    if !hub.operator_keys.is_empty() || hub.database_url.is_some() {
+        return None;
+    }
+    let operator = OperatorFile::open(&hub.data_dir);
+    if let Ok(operator) = &operator {
+        hub.operator_keys.push(operator.key.clone());
+    }
+    Some(operator)
+}
+
+/// Logs where a new key is, never the key. A data directory that cannot be written has stopped the start before this, with a
+/// better message.
+fn report_operator(operator: Option<Result<OperatorFile, Fail>>) -> Option<OperatorFile> {
+    match operator? {
+        Ok(operator) => {
+            if operator.is_new {
+                tracing::info!(file = %operator.path.display(), "an operator key was made");
+            }
+            Some(operator)
+        }
+        Err(fail) => {
+            tracing::warn!("this hub has no operator: {fail}");
+            None
+        }
     }
 }
 

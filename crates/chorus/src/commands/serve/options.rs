@@ -1,5 +1,6 @@
 //! The options of `chorus serve`: from a flag, else an environment variable, else the configuration file.
 
+use super::listen_address::ListenAddress;
 use super::quota_option::{QuotaOption, quota_table};
 use crate::fail::Fail;
 use crate::machine_memory::{MemorySize, MemoryTotal};
@@ -15,9 +16,9 @@ use std::time::Duration;
 #[derive(Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ServeOptions {
-    /// Address to listen on [default: 127.0.0.1:3000]; port 0 chooses a free one
+    /// Address or port to listen on [default: 127.0.0.1:3000]; port 0 chooses a free one
     #[arg(long, value_name = "ADDR", env = "CHORUS_LISTEN")]
-    listen: Option<SocketAddr>,
+    listen: Option<ListenAddress>,
     /// The hub's data directory [default: chorus-data]
     #[arg(long, value_name = "DIR", env = "CHORUS_DATA_DIR")]
     #[serde(alias = "data_dir")]
@@ -293,7 +294,7 @@ impl ServeOptions {
     pub fn into_settings(self) -> Result<ServerSettings, Fail> {
         let mut settings =
             ServerSettings::with_data_dir(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
-        settings.listen = self.listen.unwrap_or(settings.listen);
+        settings.listen = self.listen.map_or(settings.listen, |address| address.0);
         settings.server_name = self.server_name.unwrap_or(settings.server_name);
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
         settings.max_connections = self

@@ -1,0 +1,64 @@
+//! Completes the error of a command: which credential file, which hub, and what to do next.
+
+use crate::agent_names::local_part;
+use crate::{cli::CommonArgs, fail::Fail, session};
+use chorus_client::files::AgentCredentials;
+
+/// Adds what the command knows and its error does not: the file and the hub.
+pub fn explain_error(fail: Fail, common: &CommonArgs) -> Fail {
+    let Ok(files) = session::identity_files(common) else {
+        return fail;
+    };
+    let saved = AgentCredentials::read_from(&files).ok().flatten();
+    let Some(hub) = common.hub.clone().or_else(|| {
+        saved
+            .as_ref()
+            .map(|credentials| credentials.hub_url.clone())
+    }) else {
+        return fail;
+    };
+    let hub = hub.trim_end_matches('/');
+    if fail.is_refused_key()
+        && let Some(credentials) = &saved
+    {
+        let file = files.credentials.display();
+        let agent = &credentials.agent_id;
+        let next = describe_key_step(credentials, hub);
+        return fail.with_message(format!(
+            "the hub {hub} does not accept the key of {agent} in {file}; {next}"
+        ));
+    }
+    if fail.is_unreachable(hub) {
+        return fail.with_next_step(match is_local(hub) {
+            true => "is it running? chorus serve",
+            false => "is it running, and is that its URL?",
+        });
+    }
+    fail
+}
+
+fn describe_key_step(credentials: &AgentCredentials, hub: &str) -> String {
+    let issuer = credentials.hub_url.trim_end_matches('/');
+    let name = local_part(&credentials.agent_id);
+    if issuer != hub {
+        return format!(
+            "it is of {issuer}. To have an identity here too: CHORUS_HOME=FOLDER chorus register {name} --hub {hub}"
+        );
+    }
+    format!(
+        "it was replaced, or the hub has other data now. To register again: chorus register {name} --hub {hub} --new-identity"
+    )
+}
+
+/// Whether the hub's URL is of this machine.
+pub fn is_local(hub: &str) -> bool {
+    let Ok(url) = url::Url::parse(hub) else {
+        return false;
+    };
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}

@@ -1,0 +1,113 @@
+//! Errors that say which file, which hub and what to do next, and addresses as people type them.
+
+use crate::actors::{Hub, RunningProcess, Scene, chorus, run};
+
+#[test]
+fn a_key_that_the_hub_does_not_know_is_named_with_file_hub_and_next_step() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let file = alice.home.join(".chorus/config.json");
+    let dead = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("\"ca_", "\"ca_x");
+    std::fs::write(&file, dead).unwrap();
+    for args in [
+        &["whoami"] as &[&str],
+        &["send", "alice", "hi"],
+        &["register", "alice"],
+    ] {
+        let ended = alice.run(args);
+        assert_eq!(ended.code, 2, "{ended:?}");
+        let next = format!(
+            "chorus register alice --hub {} --new-identity",
+            scene.hub.url
+        );
+        for part in [".chorus/config.json", &scene.hub.url, &next] {
+            assert!(ended.err.contains(part), "{args:?}: {ended:?}");
+        }
+        assert!(!ended.err.contains("Bearer"), "{ended:?}");
+    }
+    let json = alice.run(&["whoami", "--json"]);
+    assert!(json.err.contains("ERR_UNAUTHORIZED"), "{json:?}");
+}
+
+#[test]
+fn a_key_of_another_hub_is_said_to_be_of_that_hub() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let other = tempfile::tempdir().unwrap();
+    let other = Hub::start(other.path(), &[]);
+    let ended = alice.run(&["whoami", "--hub", &other.url]);
+    assert_eq!(ended.code, 2);
+    for part in [&scene.hub.url, &other.url, "CHORUS_HOME="] {
+        assert!(ended.err.contains(part), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_hub_that_does_not_run_and_missing_credentials_get_a_next_step() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let away = alice.run(&["discover", "--hub", "http://127.0.0.1:1"]);
+    assert!(
+        away.code == 3 && away.err.contains("is it running? chorus serve"),
+        "{away:?}"
+    );
+    let stranger = scene.newcomer("stranger");
+    let ended = stranger.run(&["whoami"]);
+    assert!(
+        ended.code == 2
+            && ended.err.contains(".chorus/config.json")
+            && ended.err.contains("chorus register"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_hub_without_a_scheme_is_taken_as_http() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bare = scene.hub.url.strip_prefix("http://").unwrap();
+    let whoami = alice.run(&["whoami", "--json", "--hub", bare]).ok().json();
+    assert_eq!(whoami[0]["hub_url"], scene.hub.url);
+}
+
+#[test]
+fn an_empty_and_a_too_long_message_are_refused_in_words() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    scene.agent("bob");
+    let empty = alice.run(&["send", "bob", ""]);
+    assert!(
+        empty.code == 1 && empty.err.contains("the message is empty"),
+        "{empty:?}"
+    );
+    let long = run(alice.command(&["send", "bob", "-"]), &"x".repeat(12_000));
+    assert!(
+        long.code == 1 && long.err.contains("longer than 10000 characters"),
+        "{long:?}"
+    );
+    assert!(!long.err.contains("original_text") && !empty.err.contains("original_text"));
+}
+
+#[test]
+fn serve_listens_on_a_port_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    for listen in ["0", ":0", "localhost:0", "127.0.0.1:0"] {
+        let mut command = chorus(folder.path());
+        command.args(["serve", "--log", "warn", "--listen", listen]);
+        let hub = RunningProcess::start(command);
+        let line = hub.next_line();
+        assert!(
+            line.starts_with("chorus listening on http://127.0.0.1:"),
+            "{listen}: {line}"
+        );
+    }
+    let mut wrong = chorus(folder.path());
+    wrong.args(["serve", "--listen", "nonsense"]);
+    let wrong = run(wrong, "");
+    assert!(
+        wrong.code == 1 && wrong.err.contains("localhost:3001"),
+        "{wrong:?}"
+    );
+}
