@@ -87,12 +87,17 @@ impl HubClient {
 
     /// The record of `name`; the agent itself also sees its endpoint.
     pub async fn fetch_record(&self, name: &str) -> Result<AgentRecord> {
+        Ok(self.fetch_record_at(name).await?.0)
+    }
+
+    /// The record of `name`, and the time at which the hub answered, if it says so.
+    pub async fn fetch_record_at(&self, name: &str) -> Result<(AgentRecord, Option<String>)> {
         let path = format!(
             "{}/{}",
             self.fetch_paths().await?.agents,
             encode_segment(name)
         );
-        self.fetch_data(ApiCall::get(path)).await
+        self.send_call(ApiCall::get(path)).await?.into_data()
     }
 
     /// All agents of the hub, page by page. A hub without the directory of document 002 lists records, which have the same

@@ -167,6 +167,8 @@ pub const MEMBERS_PER_ORG: usize = SCOPE_EXPANSION_MAX;
 /// Max organisations that one handle has joined; joining another is a conflict (409). Invitations do not
 /// count, so that other organisations cannot use up the limit.
 pub const ORGS_PER_HANDLE: usize = 256;
+/// Max organisations in `GET /orgs`: all that a handle can join, and as many invitations, which others can send at will.
+pub const MEMBERSHIPS_LISTED: usize = 2 * ORGS_PER_HANDLE;
 /// Max roles of one member.
 pub const ROLES_PER_MEMBER: usize = 32;
 /// Max accords that one organisation has proposed or granted; another is a conflict (409).

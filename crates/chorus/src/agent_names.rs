@@ -148,7 +148,7 @@ mod tests {
     fn the_nearest_names_come_first_and_strangers_do_not_come() {
         let known = ["zed@chorus", "bob@chorus", "bobby@chorus", "maria@chorus"];
         let nearest = |wanted: &str| nearest_names(wanted, known.iter().map(|n| n.to_string()));
-        assert_eq!(nearest("bobb"), ["bob@chorus", "bobby@chorus"]);
+        assert_eq!(nearest("bobb"), ["bobby@chorus", "bob@chorus"]);
         assert_eq!(nearest("~zedd"), ["zed@chorus"]);
         assert!(nearest("qqqq").is_empty());
     }

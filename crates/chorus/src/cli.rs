@@ -8,9 +8,9 @@ use crate::commands::market::{
     balance, board, hire, jobs, ledger, offer, pipeline, reputation, skills, transfer,
 };
 use crate::commands::{
-    admin, channel, confirm, connection, contact, demo, discover, history, hook, init, keys,
-    listen, man, mcp, new, register, reply, say, schema, send, serve, status, uninstall,
-    unregister, verify, wake,
+    admin, channel, confirm, connection, contact, demo, discover, doctor, history, hook, init,
+    keys, listen, man, mcp, register, reply, say, schema, send, serve, status, uninstall,
+    unregister, verify, wake, whoami,
 };
 use std::path::PathBuf;
 
@@ -62,9 +62,9 @@ pub enum CliCommand {
     /// Register at a hub, or show the identity you already have
     Register(register::Args),
     /// Show your identity, and whether the hub still accepts it
-    Whoami,
-    /// Open the hub's page in your browser, signed in
-    Console(console::Args),
+    Whoami(whoami::Args),
+    /// Check what Chorus needs on this machine, and say how to mend what is wrong
+    Doctor(doctor::Args),
     /// List the agents on a hub
     Discover(discover::Args),
     /// Send a message

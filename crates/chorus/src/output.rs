@@ -4,7 +4,7 @@ use crate::hidden_text;
 use anstyle::{AnsiColor, Style};
 use chorus_wire::message::GapEvent;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 pub const STRONG_STYLE: Style = Style::new().bold();
 pub const FAINT_STYLE: Style = Style::new().dimmed();
@@ -52,6 +52,34 @@ pub fn whole_seconds(instant: &str) -> String {
     match instant.get(..19) {
         Some(start) if instant.ends_with('Z') => format!("{start}Z"),
         Some(_) | None => escape_controls(instant),
+    }
+}
+
+/// Prints the rows of a list: on a terminal below a header, and a note if there is none.
+pub fn print_list<T: Serialize>(
+    json: bool,
+    rows: &[T],
+    header: &str,
+    empty: &str,
+    format_row: impl Fn(&T) -> String,
+) {
+    if rows.is_empty() {
+        return print_aside(json, empty);
+    }
+    if !json && std::io::stdout().is_terminal() {
+        print_line(&paint_text(FAINT_STYLE, header));
+    }
+    for row in rows {
+        print_result(json, row, || format_row(row));
+    }
+}
+
+/// A session id for people: the first block of a UUID on a terminal, else the whole of it.
+pub fn short_session(session: &str) -> String {
+    let is_uuid = session.len() == 36 && uuid::Uuid::try_parse(session).is_ok();
+    match is_uuid && std::io::stdout().is_terminal() {
+        true => session[..8].to_owned(),
+        false => escape_controls(session),
     }
 }
 

@@ -61,6 +61,14 @@ pub struct StateLock(
 );
 
 impl StateLock {
+    /// Whether a process listens with these files. Nothing is created.
+    pub fn is_held(files: &IdentityFiles) -> bool {
+        let Ok(file) = File::open(files.state.with_extension("lock")) else {
+            return false;
+        };
+        matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+    }
+
     pub fn acquire(files: &IdentityFiles) -> Result<Self> {
         let path = files.state.with_extension("lock");
         atomic_file::create_private_folder(&atomic_file::parent_folder(&path))?;

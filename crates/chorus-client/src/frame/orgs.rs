@@ -47,6 +47,12 @@ impl HubClient {
             .await
     }
 
+    /// The organisations that this agent belongs to, and those that have invited it.
+    pub async fn list_own_orgs(&self) -> Result<Value> {
+        let path = self.fetch_paths().await?.orgs.clone();
+        self.call_for_value(ApiCall::get(path)).await
+    }
+
     pub async fn list_org_members(&self, org: &Handle) -> Result<Value> {
         self.call_for_value(ApiCall::get(self.org_path(org, "members").await?))
             .await

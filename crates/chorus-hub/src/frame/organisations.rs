@@ -9,7 +9,7 @@ use crate::store::orgs::{self as table, OrgMemberRecord as Row};
 use crate::store::{AgentId, DbConnection, OrgId, WriteTxn, principals};
 use chorus_wire::frame::organisation::{
     AccessRemoved, MembershipStatus, NewOrganisation, NewOrganisationMember, OWNER_ROLE,
-    Organisation, OrganisationMember, OrganisationMembers,
+    Organisation, OrganisationMember, OrganisationMembers, OwnMembership, OwnMemberships,
 };
 use chorus_wire::frame::{FrameError, RoleName, org_handle};
 use chorus_wire::{Error, ErrorCode, identity::Handle, limits};
@@ -270,6 +270,29 @@ pub async fn remove_member(
         ))
     })
     .await
+}
+
+/// `GET /orgs`: where the caller belongs, and where it is invited.
+pub async fn list_own_orgs(principal: &Principal, frames: &Frames) -> OrgResult<OwnMemberships> {
+    let agent_id = principal.require_agent()?.id;
+    let rows = frames
+        .context()
+        .store()
+        .read(async move |tx| {
+            Ok(table::list_memberships(tx, agent_id, limits::MEMBERSHIPS_LISTED).await?)
+        })
+        .await?;
+    let orgs = rows.into_iter().map(|row| OwnMembership {
+        handle: row.org,
+        roles: row.roles,
+        status: match row.is_accepted {
+            true => MembershipStatus::Accepted,
+            false => MembershipStatus::Invited,
+        },
+    });
+    Ok(OwnMemberships {
+        orgs: orgs.collect(),
+    })
 }
 
 /// `GET /orgs/{org}/members`: the accepted members, for members.

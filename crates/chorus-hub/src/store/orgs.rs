@@ -178,6 +178,39 @@ pub(crate) async fn list_joined_orgs(
         .collect()
 }
 
+/// A membership as its member sees it.
+pub(crate) struct OwnMembershipRecord {
+    pub org: Handle,
+    pub roles: Vec<RoleName>,
+    pub is_accepted: bool,
+}
+
+/// The organisations that the agent has joined, then those that have invited it, at most `limit`.
+pub(crate) async fn list_memberships(
+    tx: &DbConnection<'_>,
+    agent: AgentId,
+    limit: usize,
+) -> Result<Vec<OwnMembershipRecord>, DbError> {
+    const SQL: &str = "select o.handle, m.roles, case when m.accepted_at is null then 1 else 0 end
+                       from orgs o join members m on m.org = o.id
+                       where m.member = $1 order by 3, o.id limit $2";
+    tx.query(SQL, &[SqlParam::id(agent), SqlParam::Int(limit as i64)])
+        .await?
+        .into_iter()
+        .map(|mut row| {
+            Ok(OwnMembershipRecord {
+                org: parse_stored_handle(&row.text(0)?)?,
+                roles: row
+                    .text(1)?
+                    .split_whitespace()
+                    .map(parse_stored_role)
+                    .collect::<Result<_, _>>()?,
+                is_accepted: row.int(2)? == 0,
+            })
+        })
+        .collect()
+}
+
 /// Whether the organisation has an owner other than `agent`.
 pub(crate) async fn has_other_owner(
     tx: &DbConnection<'_>,

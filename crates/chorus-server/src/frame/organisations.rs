@@ -7,14 +7,14 @@ use axum::extract::State;
 use chorus_hub::frame::organisations;
 use chorus_wire::frame::organisation::{
     AccessRemoved, NewOrganisation, NewOrganisationMember, Organisation, OrganisationMember,
-    OrganisationMembers,
+    OrganisationMembers, OwnMemberships,
 };
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
-        .routes(routes!(create_organisation))
+        .routes(routes!(create_organisation, list_own_orgs))
         .routes(routes!(list_org_members))
         .routes(routes!(invite_org_member, remove_org_member))
         .routes(routes!(accept_membership))
@@ -40,6 +40,22 @@ async fn create_organisation(
             NewOrganisation::parse(&body)?,
         )
         .await?,
+    )
+}
+
+/// List your organisations
+///
+/// Those that the agent belongs to, then those that have invited it.
+#[utoipa::path(get, path = "/orgs", tag = "frame", security(("agent_key" = ["frames"])),
+    responses((status = 200, body = OwnMemberships, description = "The organisations."),
+        (status = 403, description = "An operator's key.")))]
+async fn list_own_orgs(
+    State(state): State<AppState>,
+    RequireKey(principal): RequireKey,
+) -> ApiResult {
+    reply::bare_json(
+        StatusCode::OK,
+        &organisations::list_own_orgs(&principal, state.hub.frames()).await?,
     )
 }
 

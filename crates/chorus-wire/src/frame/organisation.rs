@@ -165,6 +165,25 @@ pub struct OrganisationMembers {
     pub members: Vec<OrganisationMember>,
 }
 
+/// One organisation of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OwnMembership {
+    /// The handle of the organisation.
+    #[schema(value_type = String, example = "~acme")]
+    pub handle: Handle,
+    #[schema(value_type = Vec<String>)]
+    pub roles: Vec<RoleName>,
+    /// `invited` or `accepted`.
+    #[schema(value_type = String)]
+    pub status: MembershipStatus,
+}
+
+/// The organisations that an agent belongs to, and those that have invited it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OwnMemberships {
+    pub orgs: Vec<OwnMembership>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Accord {
     pub id: String,

@@ -270,9 +270,10 @@ async fn run_invites(
             });
         }
         InviteCommand::List => {
-            for invite in client.list_invites().await? {
-                output::print_result(common.json, &invite, || format_invite(&invite));
-            }
+            let invites = client.list_invites().await?;
+            let header = "ID  LABEL  USES";
+            let empty = "there is no registration code";
+            output::print_list(common.json, &invites, header, empty, format_invite);
         }
         InviteCommand::Revoke { id } => {
             let invite = client.revoke_invite(&id).await?;

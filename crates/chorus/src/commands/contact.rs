@@ -39,11 +39,14 @@ fn parse_accept_from(text: &str) -> Result<AcceptFrom, String> {
 pub async fn block(common: &CommonArgs, args: BlockArgs) -> Result<(), Fail> {
     let client = ClientSession::open(common)?.client;
     let Some(name) = args.name else {
-        for blocked in client.list_blocks().await? {
-            output::print_result(common.json, &blocked, || {
-                output::escape_controls(&blocked.name)
-            });
-        }
+        let blocks = client.list_blocks().await?;
+        output::print_list(
+            common.json,
+            &blocks,
+            "BLOCKED",
+            "you block no agent",
+            |row| output::escape_controls(&row.name),
+        );
         return Ok(());
     };
     check_expanded(&name)?;

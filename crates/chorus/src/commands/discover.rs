@@ -21,9 +21,15 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .map(|row| row.agent_id.chars().count())
         .max()
         .unwrap_or(0);
-    for row in &rows {
-        output::print_result(common.json, row, || format_row(row, width));
-    }
+    let width = width.max("AGENT".len());
+    let header = format!("{:width$}  PRESENCE  CULTURE  LANGUAGES", "AGENT");
+    let empty = match args.online {
+        true => "no agent is online; chorus discover lists all",
+        false => "no agent is registered yet; chorus register NAME registers you",
+    };
+    output::print_list(common.json, &rows, &header, empty, |row| {
+        format_row(row, width)
+    });
     Ok(())
 }
 

@@ -11,6 +11,7 @@ pub mod console;
 pub mod contact;
 pub mod demo;
 pub mod discover;
+pub mod doctor;
 mod duration;
 pub mod endpoint_secret;
 pub mod frame;

@@ -4,7 +4,14 @@ use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
 use chorus_wire::reach::AgentReach;
 use serde_json::json;
 
-pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Also print the key, with which you sign in to the console
+    #[arg(long)]
+    show_key: bool,
+}
+
+pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let session = ClientSession::open(common)?;
     // The record is public, but an invalid key is refused even where no key is needed (TRN-24).
     let record = session
@@ -12,8 +19,12 @@ pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
         .fetch_record(&session.credentials.agent_id)
         .await?;
     let file = session.files.credentials.display().to_string();
-    let output = json!({ "agent_id": record.agent_id, "hub_url": session.client.base_url(), "credentials": file,
+    let key = session.credentials.api_key.expose();
+    let mut output = json!({ "agent_id": record.agent_id, "hub_url": session.client.base_url(), "credentials": file,
         "registration": record });
+    if args.show_key {
+        output["api_key"] = json!(key);
+    }
     output::print_result(common.json, &output, || {
         let name = output::paint_text(
             output::STRONG_STYLE,
@@ -38,8 +49,12 @@ pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
             ""
         };
         let hub = session.client.base_url();
+        let key = match args.show_key {
+            true => format!("\napi key: {key}"),
+            false => String::new(),
+        };
         format!(
-            "{name} at {hub} ({}), {}{unverified}\ncredentials: {file}",
+            "{name} at {hub} ({}), {}{unverified}\ncredentials: {file}{key}",
             output::escape_controls(culture),
             output::escape_controls(&reach)
         )

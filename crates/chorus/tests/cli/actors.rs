@@ -73,6 +73,30 @@ pub fn run(mut command: Command, input: &str) -> CommandOutput {
     }
 }
 
+/// The same command on a terminal of its own, which `script` makes. Standard error is part of its output.
+pub fn on_terminal(command: &Command) -> Command {
+    let quote = |text: &std::ffi::OsStr| {
+        let text = text.to_str().unwrap();
+        format!("'{}'", text.replace('\'', "'\\''"))
+    };
+    let words: Vec<String> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(quote)
+        .collect();
+    let mut script = Command::new("script");
+    script
+        .args(["-qec", &words.join(" "), "/dev/null"])
+        .env_clear()
+        .current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            script.env(name, value);
+        }
+    }
+    script.env("NO_COLOR", "1").env("SHELL", "/bin/sh");
+    script
+}
+
 pub fn send_signal(pid: u32, name: &str) {
     let sent = Command::new("kill")
         .arg(format!("-{name}"))

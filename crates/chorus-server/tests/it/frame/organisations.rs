@@ -88,6 +88,28 @@ story!(a_handle_is_one_agents_or_one_organisations, |hub| async {
         .refused(404, "ERR_AGENT_NOT_FOUND");
 });
 
+story!(
+    an_agent_lists_its_organisations_and_invitations,
+    |hub| async {
+        //
+        let alice = hub.agent("alice").await;
+        let bob = hub.agent("bob").await;
+        let orgs = async |who: &Agent| good(&who.get("/orgs").await, 200)["orgs"].clone();
+        assert_eq!(orgs(&bob).await, json!([]));
+        for org in ["~acme", "~bits"] {
+            good(&alice.post("/orgs", &json!({"handle": org})).await, 201);
+            invites(&alice, org, &bob, &["reviewer"]).await;
+        }
+        good(&joins(&bob, "~bits").await, 200);
+        let expected = json!([
+            {"handle": "~bits", "roles": ["reviewer"], "status": "accepted"},
+            {"handle": "~acme", "roles": ["reviewer"], "status": "invited"},
+        ]);
+        assert_eq!(orgs(&bob).await, expected);
+        assert_eq!(orgs(&alice).await.as_array().map(Vec::len), Some(2));
+    }
+);
+
 /// Bodies that found no organisation, with the code and the field of the refusal.
 fn invalid_organisations() -> Vec<(Value, &'static str, Option<&'static str>)> {
     vec![

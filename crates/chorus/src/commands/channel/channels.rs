@@ -23,11 +23,16 @@ pub async fn create_channel(
 }
 
 pub async fn list_channels(common: &CommonArgs, client: &HubClient) -> Result<(), Fail> {
-    client
-        .list_channels()
-        .await?
-        .iter()
-        .for_each(|channel| print_channel(common, channel));
+    let channels = client.list_channels().await?;
+    let header = "CHANNEL  NAME  MEMBERS  OWNER";
+    let empty = "you are in no channel; chorus channel create NAME creates one";
+    output::print_list(
+        common.json,
+        &channels,
+        header,
+        empty,
+        format::format_channel,
+    );
     Ok(())
 }
 

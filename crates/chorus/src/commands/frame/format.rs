@@ -1,7 +1,7 @@
 //! Formats frames for people: one line each, coloured by kind, with foreign text escaped (SKL-17).
 
 use crate::local_time;
-use crate::output::{FAINT_STYLE, STRONG_STYLE, escape_controls, paint_text};
+use crate::output::{FAINT_STYLE, STRONG_STYLE, escape_controls, paint_text, short_session};
 use anstyle::{AnsiColor, Color, Style};
 use chorus_client::frame::{LockClaim, frame_session};
 use chorus_wire::frame::{Frame, FrameKind, FramePayload, SubmissionReply, payload};
@@ -48,7 +48,7 @@ pub fn format_sender(frame: &Frame) -> String {
                 "{name} {}",
                 paint_text(
                     FAINT_STYLE,
-                    &escape_controls(&format!("{instrument}@{session}"))
+                    &format!("{}@{}", escape_controls(instrument), short_session(session))
                 )
             )
         }
@@ -260,5 +260,9 @@ pub fn format_claim(claim: &LockClaim, width: usize, now: UnixMicros) -> String 
 
 pub fn format_holder(claim: &LockClaim) -> String {
     let session = claim.session.as_ref().unwrap_or(&claim.drafted_with);
-    format!("{} {}", claim.holder, escape_controls(session))
+    let session = match session.split_once('@') {
+        Some((instrument, id)) => format!("{}@{}", escape_controls(instrument), short_session(id)),
+        None => escape_controls(session),
+    };
+    format!("{} {session}", claim.holder)
 }

@@ -22,6 +22,8 @@ enum OrgCommand {
         #[arg(value_name = "ORG", value_parser = parse_org_handle)]
         org: Handle,
     },
+    /// List the organisations you belong to, and your invitations
+    List,
     /// List its members
     ListMembers {
         #[arg(value_name = "ORG", value_parser = parse_org_handle)]
@@ -67,6 +69,10 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let me = &context.sender.handle;
     let (answer, sentence) = match args.command {
         OrgCommand::Create { org } => (client.create_org(&org).await?, format!("{org} is founded")),
+        OrgCommand::List => (
+            client.list_own_orgs().await?,
+            format!("{me} belongs to no organisation; chorus org create NAME founds one"),
+        ),
         OrgCommand::ListMembers { org } => (
             client.list_org_members(&org).await?,
             format!("{org} has no members"),

@@ -24,7 +24,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         Err(error) => return Err(context.explain_handle(&handle, error).await),
     };
     let format_session = |instrument: &str, session: &str| {
-        output::escape_controls(&format!("{instrument}@{session}"))
+        format!(
+            "{}@{}",
+            output::escape_controls(instrument),
+            output::short_session(session)
+        )
     };
     let width = roster
         .sessions

@@ -2,7 +2,7 @@
 
 use super::target::TargetLayout;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of our MCP server in a host's configuration.
 pub const SERVER_NAME: &str = "chorus";
@@ -109,12 +109,7 @@ pub fn program_path(layout: &TargetLayout) -> String {
     let Ok(own_path) = std::env::current_exe().and_then(std::fs::canonicalize) else {
         return name;
     };
-    let found = std::env::var_os("PATH").and_then(|path| {
-        let mut candidates = std::env::split_paths(&path).map(|folder| folder.join(SERVER_NAME));
-        candidates
-            .find(|candidate| candidate.is_file())
-            .and_then(|candidate| std::fs::canonicalize(candidate).ok())
-    });
+    let found = find_on_path(SERVER_NAME).and_then(|path| std::fs::canonicalize(path).ok());
     if layout.is_shared || found.as_deref() == Some(&own_path) {
         name
     } else {
@@ -163,6 +158,23 @@ pub fn is_our_wake(command: &str) -> bool {
 pub fn is_manual_hook(command: &str) -> bool {
     let rest = chorus_arguments(command).unwrap_or_default();
     (rest.starts_with("advise ") || rest.starts_with("locks ")) && rest.contains("--hook")
+}
+
+/// The program of a command line that runs `chorus`.
+pub fn chorus_program(command: &str) -> Option<String> {
+    let program = match command.strip_prefix('\'') {
+        Some(quoted) => quoted.split_once("' ")?.0,
+        None => command.split_once(' ')?.0,
+    };
+    is_chorus(program).then(|| program.to_owned())
+}
+
+/// The first program of that name on the PATH.
+pub fn find_on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
 }
 
 /// The arguments of a command line that runs `chorus`.

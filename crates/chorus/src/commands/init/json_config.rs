@@ -2,7 +2,8 @@
 
 use super::change_plan::file_error;
 use super::installed_program::{
-    InstalledProgram, SERVER_NAME, is_manual_hook, is_our_hook, is_our_server, is_our_wake,
+    InstalledProgram, SERVER_NAME, chorus_program, is_manual_hook, is_our_hook, is_our_server,
+    is_our_wake,
 };
 use super::target::{HookEntry, HookForm};
 use crate::fail::Fail;
@@ -197,6 +198,23 @@ impl<'a> JsonConfig<'a> {
             };
             groups.is_some_and(|groups| hook_commands(&groups).into_iter().any(is_known))
         })
+    }
+
+    /// The programs that our hooks run.
+    pub fn hook_programs(&self) -> Vec<String> {
+        let Some(events) = self.top.object_value("hooks") else {
+            return Vec::new();
+        };
+        let mut programs: Vec<String> = events
+            .properties()
+            .iter()
+            .filter_map(|property| property.array_value())
+            .flat_map(|groups| hook_commands(&groups))
+            .filter_map(|command| chorus_program(&command_text(&command)))
+            .collect();
+        programs.sort();
+        programs.dedup();
+        programs
     }
 
     /// Removes our hooks, and what becomes empty.

@@ -1,9 +1,7 @@
 //! `chorus init`: installs the skill, the tools and the hooks for a host (SKL-32…34).
 
 pub mod change_plan;
-pub mod entry_source;
-mod install_link;
-mod installed_program;
+pub mod installed_program;
 mod json_config;
 mod plugin;
 pub mod skill;
@@ -303,6 +301,11 @@ pub fn has_tools(path: &Path, form: ConfigForm) -> Result<bool, Fail> {
 
 pub fn has_hooks(path: &Path, hooks: &[target::HookEntry]) -> Result<bool, Fail> {
     Ok(json_config::JsonConfig::parse(path, read_file(path)?.as_deref())?.has_hooks(hooks))
+}
+
+/// The programs that our hooks of a host run; none when they are not installed.
+pub fn hook_programs(path: &Path) -> Result<Vec<String>, Fail> {
+    Ok(json_config::JsonConfig::parse(path, read_file(path)?.as_deref())?.hook_programs())
 }
 
 /// Whether the host runs the hooks only after its user has trusted them, and has not been told to.

@@ -29,9 +29,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         Some(id) => vec![client.fetch_job(id).await?],
         None => client.list_board(args.skill.as_deref()).await?.jobs,
     };
-    for job in &jobs {
-        output::print_result(common.json, job, || format_open_job(job));
-    }
+    let header = "STATUS   SKILL  WITH  CREDITS  JOB";
+    let empty = "the board is empty";
+    output::print_list(common.json, &jobs, header, empty, format_open_job);
     Ok(())
 }
 

@@ -5,6 +5,18 @@ use chorus_wire::market::job::{Job, JobStatus};
 
 /// `SUCCESS  translate  bob@chorus  0.10  f81d4fae-…`
 pub fn format_job(job: &Job) -> String {
+    format_with_partner(job, job.agent_id.as_deref().unwrap_or("(on the board)"))
+}
+
+/// The same with the other party: for its worker that is the hirer.
+pub fn format_job_for(job: &Job, reader: &str) -> String {
+    match job.agent_id.as_deref() == Some(reader) && job.orchestrator_id != reader {
+        true => format_with_partner(job, &format!("for {}", job.orchestrator_id)),
+        false => format_job(job),
+    }
+}
+
+fn format_with_partner(job: &Job, partner: &str) -> String {
     let style = match job.status {
         JobStatus::Success => output::GOOD_STYLE,
         JobStatus::Failure => output::BAD_STYLE,
@@ -12,11 +24,10 @@ pub fn format_job(job: &Job) -> String {
     };
     let status = output::paint_text(style, &format!("{:7}", job.status.as_str()));
     let paid = job.execution_cost.unwrap_or(job.budget);
-    let worker = job.agent_id.as_deref().unwrap_or("(on the board)");
     let mut line = format!(
         "{status}  {}  {}  {paid}  {}",
         output::escape_controls(&job.skill_name),
-        output::escape_controls(worker),
+        output::escape_controls(partner),
         output::paint_text(output::FAINT_STYLE, &output::escape_controls(&job.job_id))
     );
     let is_open = job.status == JobStatus::Pending;
@@ -39,8 +50,8 @@ pub fn format_job(job: &Job) -> String {
 }
 
 /// The job with its timeline and its output.
-pub fn format_job_details(job: &Job) -> String {
-    let mut text = format_job(job);
+pub fn format_job_details(job: &Job, reader: &str) -> String {
+    let mut text = format_job_for(job, reader);
     for update in job.timeline.iter().flatten() {
         let by = update.agent_id.as_deref().unwrap_or("-");
         let said = update.text.as_deref().unwrap_or_default();

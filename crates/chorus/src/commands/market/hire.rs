@@ -56,7 +56,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         output::print_result(common.json, &job, || format_job::format_job(&job));
         return Ok(());
     }
-    let job = job_waiter::JobWaiter::open(&session.client)
+    let job = job_waiter::JobWaiter::open(&session.client, common.json)
         .await?
         .request_and_wait(&request)
         .await?;

@@ -107,14 +107,21 @@ pub fn parse_status(text: &str) -> Result<JobStatus, String> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let client = ClientSession::open(common)?.client;
+    let session = ClientSession::open(common)?;
+    let client = session.client;
+    let agent_id = session.credentials.agent_id;
     if let Some(id) = &args.job_id {
         let job = args.act.apply(&client, id).await?;
-        output::print_result(common.json, &job, || format_job::format_job_details(&job));
+        output::print_result(common.json, &job, || {
+            format_job::format_job_details(&job, &agent_id)
+        });
         return Ok(());
     }
-    for job in &client.list_jobs(args.role, args.status).await?.jobs {
-        output::print_result(common.json, job, || format_job::format_job(job));
-    }
+    let jobs = client.list_jobs(args.role, args.status).await?.jobs;
+    let empty = "no jobs; chorus hire SKILL --budget CREDITS requests one";
+    let header = "STATUS   SKILL  WITH  CREDITS  JOB";
+    output::print_list(common.json, &jobs, header, empty, |job| {
+        format_job::format_job_for(job, &agent_id)
+    });
     Ok(())
 }

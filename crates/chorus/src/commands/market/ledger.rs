@@ -22,9 +22,9 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .client
         .fetch_audit(args.owner.as_deref(), args.job.as_deref(), args.limit)
         .await?;
-    for posting in &audit.postings {
-        output::print_result(common.json, posting, || format_posting(posting));
-    }
+    let header = "TIME  KIND  CREDITS  FROM → TO  JOB";
+    let empty = "no postings";
+    output::print_list(common.json, &audit.postings, header, empty, format_posting);
     Ok(())
 }
 

@@ -69,7 +69,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .as_deref()
         .map_or(Ok(plan.input), read_input::read_input)?;
     let session = ClientSession::open(common)?;
-    let mut waiter = job_waiter::JobWaiter::open(&session.client).await?;
+    let mut waiter = job_waiter::JobWaiter::open(&session.client, common.json).await?;
     let mut output = pipeline_input.clone();
     for (index, step) in plan.steps.iter().enumerate() {
         let at_step =

@@ -5,6 +5,7 @@ use crate::{cli::CommonArgs, fail::Fail, output, session};
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
 use chorus_wire::market::discover::{FoundAgent, PresenceStatus, SkillSearch};
+use chorus_wire::market::skill::SkillRow;
 use serde_json::Value;
 
 #[derive(Debug, clap::Args)]
@@ -36,22 +37,10 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         || args.min_hirers.is_some()
         || args.min_earned.is_some();
     if !has_filter {
-        for row in hub.list_skills().await?.skills {
-            output::print_result(common.json, &row, || {
-                let agents = if row.agents == 1 {
-                    "1 agent".to_owned()
-                } else {
-                    format!("{} agents", row.agents)
-                };
-                let line = format!(
-                    "{}  from {}  {agents}",
-                    output::escape_controls(&row.skill_name),
-                    row.min_cost
-                );
-                let schemas = (&row.input_schema, &row.output_schema);
-                line + &format_description(row.description.as_deref(), schemas)
-            });
-        }
+        let rows = hub.list_skills().await?.skills;
+        let empty = "no skill is offered; chorus offer SKILL --cost CREDITS -- CMD offers one";
+        let header = "SKILL  LOWEST PRICE  AGENTS";
+        output::print_list(common.json, &rows, header, empty, format_skill);
         return Ok(());
     }
     let min_reputation = args.min_reputation.unwrap_or(0.0);
@@ -63,10 +52,25 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         min_earned: args.min_earned.unwrap_or(Credits::ZERO),
         limit: limits::DISCOVERY_PAGE,
     };
-    for agent in hub.search_offers(&search).await?.agents {
-        output::print_result(common.json, &agent, || format_agent(&agent));
-    }
+    let agents = hub.search_offers(&search).await?.agents;
+    let header = "AGENT  PRESENCE  SKILL  PRICE  REPUTATION";
+    let empty = "no agent offers that; chorus skills lists what is offered";
+    output::print_list(common.json, &agents, header, empty, format_agent);
     Ok(())
+}
+
+fn format_skill(row: &SkillRow) -> String {
+    let agents = match row.agents {
+        1 => "1 agent".to_owned(),
+        count => format!("{count} agents"),
+    };
+    let line = format!(
+        "{}  from {}  {agents}",
+        output::escape_controls(&row.skill_name),
+        row.min_cost
+    );
+    let schemas = (&row.input_schema, &row.output_schema);
+    line + &format_description(row.description.as_deref(), schemas)
 }
 
 fn format_agent(agent: &FoundAgent) -> String {

@@ -1,0 +1,72 @@
+//! The checks of the hub: whether it is there, takes the key, and has the same time.
+
+use super::DoctorCheck;
+use crate::agent_names::local_part;
+use crate::cli::CommonArgs;
+use crate::next_step::is_local;
+use chorus_client::HubClient;
+use chorus_client::files::AgentCredentials;
+use chorus_hub::Clock;
+use chorus_wire::time::UnixMicros;
+use std::time::Duration;
+
+/// Largest difference of the clocks: beyond it the times of messages mislead, and deadlines of seconds end too early.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(30);
+
+pub async fn check_hub(
+    common: &CommonArgs,
+    credentials: Option<&AgentCredentials>,
+) -> Vec<DoctorCheck> {
+    let saved = credentials.map(|credentials| credentials.hub_url.as_str());
+    let Some(hub) = common.hub.as_deref().or(saved) else {
+        let fix = "chorus register NAME --hub URL";
+        return vec![DoctorCheck::wrong("hub", "no hub is known", fix)];
+    };
+    let key = credentials.map(|credentials| credentials.api_key.clone());
+    let client = match HubClient::new(hub, key) {
+        Ok(client) => client,
+        Err(error) => {
+            let fix = "chorus doctor --hub http://HOST:PORT";
+            return vec![DoctorCheck::wrong("hub", error.to_string(), fix)];
+        }
+    };
+    if let Err(error) = client.fetch_paths().await {
+        let fix = match is_local(client.base_url()) {
+            true => "chorus serve".to_owned(),
+            false => format!("curl {}/health", client.base_url()),
+        };
+        return vec![DoctorCheck::wrong("hub", error.to_string(), fix)];
+    }
+    let mut checks = vec![DoctorCheck::good("hub", client.base_url())];
+    if let Some(credentials) = credentials {
+        checks.extend(check_key(&client, credentials).await);
+    }
+    checks
+}
+
+async fn check_key(client: &HubClient, credentials: &AgentCredentials) -> Vec<DoctorCheck> {
+    let agent = &credentials.agent_id;
+    let name = local_part(agent);
+    let hub = client.base_url();
+    match client.fetch_record_at(agent).await {
+        Ok((_, at)) => {
+            let accepted = DoctorCheck::good("key", format!("the hub accepts {agent}"));
+            let clock = at.and_then(|at| UnixMicros::parse(&at)).map(check_clock);
+            std::iter::once(accepted).chain(clock).collect()
+        }
+        Err(error) => {
+            let fix = format!("chorus register {name} --hub {hub} --new-identity");
+            vec![DoctorCheck::wrong("key", error.to_string(), fix)]
+        }
+    }
+}
+
+fn check_clock(hub_time: UnixMicros) -> DoctorCheck {
+    let difference = hub_time.0.abs_diff(Clock::system().now().0);
+    let difference = Duration::from_micros(difference);
+    let found = format!("{} s from the hub's", difference.as_secs());
+    match difference > MAX_CLOCK_DIFFERENCE {
+        true => DoctorCheck::wrong("clock", found, "timedatectl set-ntp true"),
+        false => DoctorCheck::good("clock", found),
+    }
+}

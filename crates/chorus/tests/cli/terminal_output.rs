@@ -1,0 +1,184 @@
+//! Output for people: local times, headers on terminals, notes for empty lists, the other party of a job, grouped help.
+
+use crate::actors::{Agent, CommandOutput, RunningProcess, Scene, chorus, on_terminal, run};
+
+fn in_tokyo(agent: &Agent, args: &[&str], is_terminal: bool) -> CommandOutput {
+    let mut command = agent.command(args);
+    command.env("TZ", "Asia/Tokyo");
+    match is_terminal {
+        true => run(on_terminal(&command), "").ok(),
+        false => run(command, "").ok(),
+    }
+}
+
+/// The time of the last line of a channel in Tokyo.
+fn tokyo_time(agent: &Agent) -> String {
+    let row = agent.json(&["channel", "history", "weather"]);
+    let at = row.last().unwrap()["timestamp"].as_str().unwrap();
+    let at: jiff::Timestamp = at.parse().unwrap();
+    let at = at + jiff::SignedDuration::from_hours(9);
+    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+#[test]
+fn times_are_of_the_users_zone_and_have_a_date_on_a_terminal() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    alice.run(&["channel", "create", "weather"]).ok();
+    alice.run(&["channel", "post", "weather", "cloudy"]).ok();
+    let expected = tokyo_time(&alice);
+    let history = ["channel", "history", "weather"];
+    let shown = in_tokyo(&alice, &history, true).out;
+    assert!(
+        shown.contains(&format!("{expected} alice: cloudy")),
+        "{shown}"
+    );
+    let piped = in_tokyo(&alice, &history, false).out;
+    let clock = &expected[11..];
+    assert!(piped.contains(&format!("{clock} alice: cloudy")), "{piped}");
+    assert!(!piped.contains(&expected), "scripts read the same columns");
+    let json = in_tokyo(&alice, &["channel", "history", "weather", "--json"], true).out;
+    assert!(json.contains("Z\""), "{json}");
+    alice.run(&["send", "alice", "hi"]).ok();
+    let past = in_tokyo(&alice, &["history"], true).out;
+    assert!(
+        past.starts_with(&expected[..10]) && !past.contains('Z'),
+        "{past}"
+    );
+    assert!(
+        alice
+            .run(&["history"])
+            .ok()
+            .out
+            .contains("Z → alice@chorus: hi")
+    );
+}
+
+#[test]
+fn lists_have_a_header_on_a_terminal_only() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let shown = run(on_terminal(&alice.command(&["discover"])), "").ok().out;
+    assert!(shown.starts_with("AGENT "), "{shown}");
+    let piped = alice.run(&["discover"]).ok().out;
+    assert!(piped.starts_with("alice@chorus"), "{piped}");
+}
+
+#[test]
+fn an_empty_list_says_so() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    for args in [
+        &["skills"] as &[&str],
+        &["skills", "translate"],
+        &["jobs"],
+        &["board"],
+        &["discover", "--online"],
+        &["channel", "list"],
+        &["block"],
+        &["history"],
+        &["history", "--remote"],
+        &["history", "alice"],
+        &["handover", "--list"],
+        &["locks"],
+    ] {
+        let ended = alice.run(args).ok();
+        assert!(ended.out.is_empty(), "{args:?}: {ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{args:?}: {ended:?}");
+        let json = alice.run(&[args, &["--json"]].concat()).ok();
+        assert!(json.err.is_empty(), "{args:?}: {json:?}");
+    }
+}
+
+#[test]
+fn the_jobs_of_a_worker_name_the_hirer_and_waiting_is_told() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let offer = [
+        "offer", "echo", "--cost", "0.10", "--count", "1", "--", "cat",
+    ];
+    let offering = RunningProcess::start(bob.command(&offer));
+    while alice.json(&["skills"]).is_empty() {}
+    let hire = alice.command(&["hire", "echo", "--budget", "1", "--input", "{}", "--wait"]);
+    let hired = run(on_terminal(&hire), "").ok();
+    assert!(hired.out.contains("waiting for bob@chorus"), "{hired:?}");
+    offering.remaining_lines();
+    assert!(bob.run(&["jobs"]).ok().out.contains("for alice@chorus"));
+    let own = alice.run(&["jobs"]).ok().out;
+    assert!(own.contains("bob@chorus") && !own.contains("for "), "{own}");
+}
+
+#[test]
+fn a_session_id_is_short_on_a_terminal() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let id = "7f3a1c2e-2222-4333-8444-555555555555";
+    let lock = [
+        "lock",
+        "src/auth.rs",
+        "--session",
+        id,
+        "--instrument",
+        "cc-a",
+    ];
+    alice.run(&lock).ok();
+    let shown = run(on_terminal(&alice.command(&["locks"])), "").ok().out;
+    assert!(
+        shown.contains("cc-a@7f3a1c2e") && !shown.contains(id),
+        "{shown}"
+    );
+    assert!(alice.run(&["locks"]).ok().out.contains(id));
+    let released = alice.run(&[&lock[..2], &lock[2..], &["--release"]].concat());
+    assert_eq!(released.ok().out, "released src/auth.rs\n");
+}
+
+#[test]
+fn an_agent_lists_its_organisations() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let none = alice.run(&["org", "list"]).ok().out;
+    assert!(none.contains("chorus org create"), "{none}");
+    alice.run(&["org", "create", "acme"]).ok();
+    alice.run(&["org", "invite", "acme", "bob"]).ok();
+    let own = alice.run(&["org", "list"]).ok().out;
+    assert_eq!(own, "~acme  owner  accepted\n");
+    assert_eq!(bob.run(&["org", "list"]).ok().out, "~acme  invited\n");
+}
+
+fn help(words: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = chorus(folder.path());
+    command.args(words).arg("--help");
+    run(command, "").ok().out
+}
+
+#[test]
+fn help_groups_the_commands_and_each_has_an_example() {
+    let all = help(&[]);
+    for heading in [
+        "Getting started:",
+        "Messages:",
+        "Channels:",
+        "Sessions of coding agents:",
+        "Market:",
+        "Hub:",
+        "Setup of hosts and shells:",
+        "Global options:",
+    ] {
+        assert!(all.contains(&format!("\n{heading}\n")), "{heading}: {all}");
+    }
+    let commands = all
+        .lines()
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+    let mut count = 0;
+    for command in commands.map(|line| line.split(' ').next().unwrap()) {
+        let text = help(&[command]);
+        assert!(text.contains(&format!("  chorus {command}")), "{text}");
+        assert!(text.contains("Global options:"), "{text}");
+        count += 1;
+    }
+    assert!(count > 45, "only {count} commands");
+}
