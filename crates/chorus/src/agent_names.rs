@@ -53,11 +53,9 @@ pub fn check_expanded(name: &str) -> Result<(), Fail> {
 
 /// The error of a call that names an agent. If the name means nothing, it has the nearest names and the next step.
 pub async fn explain_unknown(client: &HubClient, name: &str, error: Error) -> Fail {
-    match error {
-        Error::Refused(refusal) if refusal.status == 404 => {
-            unknown_name(client, name, refusal.code).await
-        }
-        error => Fail::from(error),
+    match error.error_response().filter(|r| r.status == 404) {
+        Some(refusal) => unknown_name(client, name, refusal.code.clone()).await,
+        None => Fail::from(error),
     }
 }
 

@@ -197,10 +197,7 @@ mod tests {
                 .filter(|example| !example.starts_with("chorus COMMAND"))
                 .collect();
             let is_own = |example: &&str| example.starts_with(&format!("chorus {path}"));
-            assert!(
-                examples.iter().any(|example| is_own(example)),
-                "{path}: {help}"
-            );
+            assert!(examples.iter().any(is_own), "{path}: {help}");
             for example in examples {
                 let parsed = command.clone().try_get_matches_from(split_words(example));
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
