@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from .base import AgentBase, get, post_once, segment_path
 from .core import ApiCall
-from .types import AccessRemoved, Accord, AccordList, Organisation, OrganisationMember, OrganisationMembers
+from .types import (
+    AccessRemoved,
+    Accord,
+    AccordList,
+    Organisation,
+    OrganisationMember,
+    OrganisationMembers,
+    OwnMemberships,
+)
 
 
 class OrganisationCalls(AgentBase):
@@ -12,6 +20,10 @@ class OrganisationCalls(AgentBase):
 
     async def create_organisation(self, handle: str) -> Organisation:
         return await self._client.fetch_bare(post_once("/orgs", {"handle": handle}), Organisation)
+
+    async def list_own_orgs(self) -> OwnMemberships:
+        """The organisations that this agent belongs to, then those that have invited it."""
+        return await self._client.fetch_bare(get("/orgs"), OwnMemberships)
 
     async def list_org_members(self, org: str) -> OrganisationMembers:
         return await self._client.fetch_bare(get(segment_path("/orgs", org, "/members")), OrganisationMembers)

@@ -23,7 +23,7 @@ from .frame import Clock, EventClass, FrameAnswer, Gap, SentFrame, utc_now
 from .market import Amount, Step
 from .message import DeliveryState, InboxEvent, InboxItem
 from .store import Store
-from .types import AccessRemoved, Accord, AccordList, AgentContact, AgentDeleted, AgentKeyRecord, AgentKeyRevoked, AgentRecord, AgentSettings, Artifact, ArtifactPatch, ArtifactText, AuditReply, BlockedName, Channel, ChannelContents, ChannelDeleted, ChannelMember, ChannelMemberRemoved, ChannelRow, DecisionQuestion, DeliveredChannel, DeliveredMcp, DeliveredMessage, DirectoryRow, DiscoveryDocument, EconomyReport, EndpointSecret, Envelope, FoundAgent, Frame, HandleGrant, HandleGrants, HealthReport, HeartbeatReply, HistoryRow, InviteCard, Job, KeyScope, MessageStatus, NameRemoved, Organisation, OrganisationMember, OrganisationMembers, OwnerAccount, ReceiverReply, ReputationReport, SessionRoster, SessionToken, SkillOffer, SkillPage, SkillRow, TransferReply, UsageReport, WithdrawnSkill
+from .types import AccessRemoved, Accord, AccordList, AgentContact, AgentDeleted, AgentKeyRecord, AgentKeyRevoked, AgentRecord, AgentSettings, Artifact, ArtifactPatch, ArtifactText, AuditReply, BlockedName, Channel, ChannelContents, ChannelDeleted, ChannelMember, ChannelMemberRemoved, ChannelRow, DecisionQuestion, DeliveredChannel, DeliveredMcp, DeliveredMessage, DirectoryRow, DiscoveryDocument, EconomyReport, EndpointSecret, Envelope, FoundAgent, Frame, HandleGrant, HandleGrants, HealthReport, HeartbeatReply, HistoryRow, InviteCard, Job, KeyScope, MessageStatus, NameRemoved, Organisation, OrganisationMember, OrganisationMembers, OwnMemberships, OwnerAccount, ReceiverReply, ReputationReport, SessionRoster, SessionToken, SkillOffer, SkillPage, SkillRow, TransferReply, UsageReport, WithdrawnSkill
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,6 +571,10 @@ class Agent(HandlerFace):
 
     def create_organisation(self, handle: str) -> Organisation:
         return cast('Organisation', call(self._inner.create_organisation, handle))
+
+    def list_own_orgs(self) -> OwnMemberships:
+        """The organisations that this agent belongs to, then those that have invited it."""
+        return cast('OwnMemberships', call(self._inner.list_own_orgs))
 
     def list_org_members(self, org: str) -> OrganisationMembers:
         return cast('OrganisationMembers', call(self._inner.list_org_members, org))

@@ -1561,6 +1561,20 @@ class OrganisationMembers(TypedDict):
     org: str
 
 
+class OwnMembership(TypedDict):
+    """One organisation of an agent."""
+
+    handle: str
+    roles: list[str]
+    status: str
+
+
+class OwnMemberships(TypedDict):
+    """The organisations that an agent belongs to, and those that have invited it."""
+
+    orgs: list[OwnMembership]
+
+
 class OwnerAccount(TypedDict):
     """`GET /accounts/{owner}`"""
 
