@@ -1,6 +1,7 @@
 //! Errors that say which file, which hub and what to do next, and addresses as people type them.
 
 use crate::actors::{Hub, RunningProcess, Scene, chorus, run};
+use crate::servers::await_condition;
 
 #[test]
 fn a_key_that_the_hub_does_not_know_is_named_with_file_hub_and_next_step() {
@@ -110,4 +111,24 @@ fn serve_listens_on_a_port_in_every_form() {
         wrong.code == 1 && wrong.err.contains("localhost:3001"),
         "{wrong:?}"
     );
+}
+
+#[test]
+fn watch_waits_for_a_hub_that_is_not_there_yet() {
+    let mut scene = Scene::open();
+    let alice = scene.agent("alice");
+    let address = scene.hub.url.strip_prefix("http://").unwrap().to_owned();
+    scene.hub.process.send_signal("TERM");
+    scene.hub.process.remaining_lines();
+    let command = alice.command(&["watch", "--once", "--session", "watcher"]);
+    let log = alice.home.join("log");
+    let watching = RunningProcess::start_with_log(command, std::fs::File::create(&log).unwrap());
+    await_condition("it says that it waits", || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        text.contains("waiting for the hub")
+    });
+    scene.hub = Hub::start(scene.folder.path(), &["--listen", &address]);
+    while alice.json(&["roster"]).is_empty() {}
+    alice.run(&["advise", "hello", "--nowhere"]).ok();
+    assert!(watching.next_line().contains("hello"));
 }

@@ -1,8 +1,10 @@
 //! `chorus watch`: prints the frames for this session, live; it resumes after a disconnect and reports gaps.
 
-use super::{format, frame_context, frame_context::FrameContext};
+use super::{format, frame_context, frame_context::FrameContext, frame_context::SenderArgs};
+use crate::fail::{ExitKind, Fail};
 use crate::stop_signal::StopSignal;
-use crate::{cli::CommonArgs, fail::Fail, output};
+use crate::{cli::CommonArgs, output};
+use chorus_client::backoff::Backoff;
 use chorus_client::frame::FrameStreamEvent;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::frame::{Frame, FrameFilter, FrameKind};
@@ -27,7 +29,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "count")]
     once: bool,
     #[command(flatten)]
-    sender: frame_context::SenderArgs,
+    sender: SenderArgs,
 }
 
 fn parse_filter(text: &str) -> Result<FrameFilter, String> {
@@ -53,7 +55,10 @@ struct WatchLine<'a> {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let mut stop = StopSignal::watch()?;
-    let context = FrameContext::open(common, args.sender).await?;
+    let context = tokio::select! {
+        context = open_when_reachable(common, &args.sender) => context?,
+        () = stop.wait_requested() => return Ok(()),
+    };
     // The hub filters one kind. Several `kind` clauses would all have to match, so they are filtered here.
     let filter = match args.kinds.as_slice() {
         [only] => narrow_filter(&args.filter, *only)?,
@@ -102,6 +107,26 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         }
     }
     Ok(())
+}
+
+/// Waits for a hub that does not answer yet, as it does later when the hub goes away.
+async fn open_when_reachable<'a>(
+    common: &'a CommonArgs,
+    sender: &SenderArgs,
+) -> Result<FrameContext<'a>, Fail> {
+    let backoff = Backoff::default();
+    let mut failures = 0;
+    loop {
+        let fail = match FrameContext::open(common, sender.clone()).await {
+            Err(fail) if fail.exit_kind() == ExitKind::Transport => fail,
+            opened => return opened,
+        };
+        failures += 1;
+        if failures == 1 {
+            output::print_aside(common.json, &format!("waiting for the hub: {fail}"));
+        }
+        tokio::time::sleep(backoff.delay_after(failures)).await;
+    }
 }
 
 fn narrow_filter(filter: &FrameFilter, kind: FrameKind) -> Result<FrameFilter, Fail> {
