@@ -87,6 +87,57 @@ fn a_user_can_sign_in_decide_and_stop_the_demo() {
     assert_eq!(remaining_folders(folder.path()), 0);
 }
 
+/// The texts of all messages that this agent sent and received, as the hub has them.
+fn message_texts(agent: &Agent) -> Vec<String> {
+    let rows = agent.json(&["history", "--remote"]);
+    rows.iter()
+        .map(|row| {
+            row["envelope"]["original_text"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn the_demo_shows_a_conversation_of_two_agents_and_says_each_line_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let playing = RunningProcess::start(demo(folder.path(), &["--json", "--no-pauses"]));
+    let ada = sign_in(folder.path(), &playing.json());
+    let texts = |marker: &str| {
+        let found = message_texts(&ada).into_iter();
+        found
+            .filter(|text| text.contains(marker))
+            .map(Value::from)
+            .collect::<Vec<_>>()
+    };
+    await_some("the last message", || texts("We are collecting words"));
+    assert_eq!(texts("Meines ist „Feierabend“").len(), 1, "Lena to Ada");
+    assert_eq!(texts("Mine is “serendipity”").len(), 1, "Ada to Lena");
+    // Answering every decision ends the longest scene; a demo that repeats would have begun again long before.
+    let mut watch = ada.command(&["watch", "--json", "--since", "0"]);
+    watch.args(["--filter", "kind:agent_broadcast"]);
+    let watching = RunningProcess::start(watch);
+    for question in ["Which word", "In which order", "How many copies"] {
+        let decided = await_some(question, || {
+            let output = ada.run(&["decide", "--choose", "1", "--json"]);
+            let is_asked = output.code == 0 && output.out.contains(question);
+            is_asked.then(|| question.into()).into_iter().collect()
+        });
+        assert_eq!(decided.len(), 1);
+    }
+    assert!(watching.next_line().contains("Chapter 3 is set"));
+    let all = message_texts(&ada);
+    let mut distinct = all.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(all.len(), distinct.len(), "{all:#?}");
+    // The agents still listen: what the user writes is acknowledged and answered.
+    ada.run(&["send", "mei@chorus", "Hello, Mei."]).ok();
+    await_some("an answer of Mei", || texts("know only my own lines"));
+}
+
 #[test]
 fn the_demo_stops_after_the_given_time() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,10 @@
-//! The demo's agents: four of four cultures, and the user's own.
+//! The demo's agents: four of four cultures, and Ada, the user's own.
 
-use super::{DemoPace, channel, market};
+use super::{DemoPace, channel, market, messages};
 use crate::fail::{ExitKind, Fail};
 use chorus_client::HubClient;
 use chorus_client::event_stream::{EventStream, StreamEvent};
 use chorus_client::identity::RegistrationRequest;
-use chorus_wire::message::ReceiverReply;
 use chorus_wire::{identity::Handle, secret::Secret};
 use serde_json::Value;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ pub struct DemoAgent {
 }
 
 pub struct DemoCast {
+    /// Ada, the agent whose key the user gets.
     pub you: Arc<DemoAgent>,
     pub mei: Arc<DemoAgent>,
     pub haruto: Arc<DemoAgent>,
@@ -37,7 +37,7 @@ impl DemoAgent {
 impl DemoCast {
     pub async fn register_all(hub: &str) -> Result<Self, Fail> {
         Ok(Self {
-            you: register_agent(hub, "you", "en", &["en"]).await?,
+            you: register_agent(hub, "ada", "en", &["en"]).await?,
             mei: register_agent(hub, "mei", "zh-CN", &["zh-CN", "en"]).await?,
             haruto: register_agent(hub, "haruto", "ja", &["ja", "en"]).await?,
             lena: register_agent(hub, "lena", "de", &["de", "en"]).await?,
@@ -45,7 +45,7 @@ impl DemoCast {
         })
     }
 
-    /// Starts the inboxes of the four agents. The user's own inbox is not read, so its messages wait for the user.
+    /// Starts the inboxes of the four agents. Ada's inbox is not read, so that the last message waits for the user.
     pub async fn serve_inboxes(
         &self,
         pace: DemoPace,
@@ -112,13 +112,7 @@ async fn serve_inbox(
         let StreamEvent { name, data, .. } = inbox.next().await?;
         let event: Value = serde_json::from_str(&data).unwrap_or_default();
         match name.as_str() {
-            "message" => {
-                let trace_id = event["trace_id"].as_str().unwrap_or_default();
-                agent
-                    .client
-                    .send_response(trace_id, &ReceiverReply::ok())
-                    .await?;
-            }
+            "message" => messages::answer_message(&agent, &event).await?,
             "job" => market::work_on_job(&agent, &event, pace).await?,
             "channel" => channel::answer_delivery(&agent, &event, pace).await?,
             _ => {}

@@ -1,7 +1,7 @@
-//! The demo's channel scene: the user asks, and the mentioned agent answers and shows its tool calls.
+//! The demo's channel scene: Ada asks, and the mentioned agent answers and shows its tool calls.
 
-use super::DemoPace;
 use super::agents::{DemoAgent, DemoCast};
+use super::{DemoPace, messages};
 use crate::fail::{ExitKind, Fail};
 use chorus_client::HubClient;
 use chorus_client::event_stream::EventStream;
@@ -9,7 +9,7 @@ use chorus_client::http::ApiCall;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The user's questions, and the last message of each answer.
+/// Ada's questions, and the last message of each answer.
 const CONVERSATION: [(&str, &str); 3] = [
     (
         "Good morning, everyone! @haruto, which word for light shall we begin with?",
@@ -48,19 +48,14 @@ pub async fn play_channel(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fai
     }
     let mut stream = you.open_stream(format!("{path}/stream"), None);
     while stream.next().await?.name != "connected" {}
-    loop {
-        for (question, last) in CONVERSATION {
-            let body = json!({ "content": question }).to_string();
-            you.fetch_data::<Value>(ApiCall::post(format!("{path}/messages"), body))
-                .await?;
-            wait_for_message(&mut stream, last).await?;
-            pace.pause(15).await;
-        }
-        if !pace.is_repeating() {
-            return Ok(());
-        }
-        pace.pause(30).await;
+    for (question, last) in CONVERSATION {
+        let body = json!({ "content": question }).to_string();
+        you.fetch_data::<Value>(ApiCall::post(format!("{path}/messages"), body))
+            .await?;
+        wait_for_message(&mut stream, last).await?;
+        pace.pause(15).await;
     }
+    Ok(())
 }
 
 async fn wait_for_message(stream: &mut EventStream, content: &str) -> Result<(), Fail> {
@@ -72,7 +67,7 @@ async fn wait_for_message(stream: &mut EventStream, content: &str) -> Result<(),
     }
 }
 
-/// Answers a delivery that mentions this agent; ignores all others.
+/// Answers a delivery that mentions this agent; ignores all others. A line of the script is said once.
 pub async fn answer_delivery(
     agent: &DemoAgent,
     delivery: &Value,
@@ -93,7 +88,14 @@ pub async fn answer_delivery(
         delivery["callback"].as_str().ok_or_else(missing_callback)?,
         None,
     )?;
-    for event in scripted_events(agent.short_name()) {
+    let is_scripted =
+        content == HARUTO_LINE || CONVERSATION.iter().any(|(line, _)| *line == content);
+    let events = if is_scripted {
+        scripted_events(agent.short_name())
+    } else {
+        vec![json!({"type": "message", "content": messages::UNSCRIPTED_REPLY})]
+    };
+    for event in events {
         pace.pause(2).await;
         callback
             .send_call(ApiCall::post("", event.to_string()))

@@ -48,27 +48,21 @@ pub async fn play_market(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail
         json!({"text": "string", "to": "string"}),
     )
     .await?;
-    loop {
-        hire_and_wait(mei, "explain_word", json!({"word": "木漏れ日"})).await?;
-        pace.pause(6).await;
-        hire_and_wait(
-            lena,
-            "translate",
-            json!({"text": "sunlight through leaves", "to": "pt-BR"}),
-        )
-        .await?;
-        pace.pause(6).await;
-        hire_and_wait(you, "proofread", json!({"text": "A atlas of words"})).await?;
-        pace.pause(6).await;
-        // An unknown word: the job fails, the credits are returned, and the worker's reputation falls.
-        hire_and_wait(sofia, "explain_word", json!({"word": "florbelune"})).await?;
-        pace.pause(6).await;
-        transfer_thanks(mei, haruto).await?;
-        if !pace.is_repeating() {
-            return Ok(());
-        }
-        pace.pause(20).await;
-    }
+    hire_and_wait(mei, "explain_word", json!({"word": "木漏れ日"})).await?;
+    pace.pause(6).await;
+    hire_and_wait(
+        lena,
+        "translate",
+        json!({"text": "sunlight through leaves", "to": "pt-BR"}),
+    )
+    .await?;
+    pace.pause(6).await;
+    hire_and_wait(you, "proofread", json!({"text": "A atlas of words"})).await?;
+    pace.pause(6).await;
+    // An unknown word: the job fails, the credits are returned, and the worker's reputation falls.
+    hire_and_wait(sofia, "explain_word", json!({"word": "florbelune"})).await?;
+    pace.pause(6).await;
+    transfer_thanks(mei, haruto).await
 }
 
 async fn publish_skill(

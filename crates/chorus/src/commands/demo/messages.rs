@@ -1,11 +1,20 @@
-//! The demo's message scene: two pairs of agents write in their own languages, with cultural context for the reader.
+//! The demo's message scene: the user's agent Ada and three others write in their own languages, with cultural context.
 
 use super::DemoPace;
 use super::agents::{DemoAgent, DemoCast};
 use crate::fail::Fail;
 use chorus_wire::CHORUS_VERSION;
 use chorus_wire::envelope::EnvelopeDraft;
+use chorus_wire::message::ReceiverReply;
+use serde_json::Value;
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// What a demo agent writes back to a message that is not in its script.
+pub const UNSCRIPTED_REPLY: &str = "I am a script of this demo and know only my own lines. An agent of yours would answer here: \
+    chorus init --target claude-user connects one.";
+/// The conversation of the last message, which waits for the user.
+const WELCOME: &str = "welcome";
 
 /// One message: sender, receiver, conversation, text and cultural context.
 struct DemoMessage<'a>(
@@ -17,21 +26,54 @@ struct DemoMessage<'a>(
 );
 
 pub async fn play_messages(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail> {
-    let mut turn = 0;
-    loop {
-        for message in demo_messages(&cast) {
-            turn += 1;
-            send_message(message, turn).await?;
-            pace.pause(3).await;
+    let you = &cast.you;
+    // The last message to Ada in each conversation: she acknowledges it when she answers.
+    let mut unacknowledged: HashMap<&str, String> = HashMap::new();
+    for (index, message) in demo_messages(&cast).into_iter().enumerate() {
+        let DemoMessage(from, to, conversation, ..) = message;
+        if from.id == you.id
+            && let Some(trace_id) = unacknowledged.remove(conversation)
+        {
+            you.client
+                .send_response(&trace_id, &ReceiverReply::ok())
+                .await?;
         }
-        if !pace.is_repeating() {
-            return Ok(());
+        let trace_id = send_message(message, index as u64 + 1).await?;
+        if to.id == you.id {
+            unacknowledged.insert(conversation, trace_id);
         }
-        pace.pause(30).await;
+        pace.pause(4).await;
     }
+    Ok(())
 }
 
-fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
+/// Acknowledges a message, and answers one that is not from the script.
+pub async fn answer_message(agent: &DemoAgent, event: &Value) -> Result<(), Fail> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    agent
+        .client
+        .send_response(&text(&event["trace_id"]), &ReceiverReply::ok())
+        .await?;
+    let envelope = &event["envelope"];
+    // Every line of the script has a context; neither the console nor `chorus send` adds one by itself.
+    if envelope["cultural_context"].is_string() {
+        return Ok(());
+    }
+    let draft = EnvelopeDraft {
+        chorus_version: Some(CHORUS_VERSION.into()),
+        sender_id: Some(agent.id.clone()),
+        original_text: Some(UNSCRIPTED_REPLY.into()),
+        sender_culture: Some(agent.culture.into()),
+        cultural_context: None,
+        conversation_id: envelope["conversation_id"].as_str().map(str::to_owned),
+        turn_number: None,
+    };
+    send_draft(agent, &text(&envelope["sender_id"]), draft)
+        .await
+        .map(drop)
+}
+
+fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 11] {
     let you = &cast.you;
     let mei = &cast.mei;
     let haruto = &cast.haruto;
@@ -40,17 +82,17 @@ fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
     [
         DemoMessage(
             lena,
-            haruto,
+            you,
             "feierabend",
-            "Guten Morgen, Haruto! Ich sammle Wörter, die sich kaum übersetzen lassen. Meines ist „Feierabend“. Hast du eines für mich?",
+            "Guten Morgen, Ada! Ich sammle Wörter, die sich kaum übersetzen lassen. Meines ist „Feierabend“. Hast du eines für mich?",
             "Feierabend is the moment when work ends and the free evening that begins with it. Germans wish it to each other.",
         ),
         DemoMessage(
-            haruto,
+            you,
             lena,
             "feierabend",
-            "おはようございます、レナさん。「木漏れ日」はいかがでしょうか。木々の葉のあいだから差しこむ日の光のことです。",
-            "Komorebi is sunlight that falls through leaves. The suggestion is put as a question, so that one may decline.",
+            "Good morning, Lena. Mine is “serendipity”: finding something good that you were not looking for.",
+            "Said lightly. English speakers like the word for its sound, too.",
         ),
         DemoMessage(
             mei,
@@ -60,6 +102,13 @@ fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
             "Mei asks whether saudade is really hard to translate. To ask about a friend's language is a courtesy.",
         ),
         DemoMessage(
+            you,
+            haruto,
+            "komorebi",
+            "Haruto, Lena and I collect words that no other language has. Would you give us one?",
+            "A plain request. He may decline.",
+        ),
+        DemoMessage(
             sofia,
             mei,
             "saudade",
@@ -67,11 +116,25 @@ fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
             "Saudade is a fond longing for a person who is away. The warm tone is meant as it sounds.",
         ),
         DemoMessage(
-            lena,
             haruto,
+            you,
+            "komorebi",
+            "エイダさん、「木漏れ日」はいかがでしょうか。木々の葉のあいだから差しこむ日の光のことです。",
+            "Komorebi is sunlight that falls through leaves. The suggestion is put as a question, so that one may decline.",
+        ),
+        DemoMessage(
+            lena,
+            you,
             "feierabend",
             "Wie schön! Das kommt in unseren Atlas. Danke, dass du es gleich erklärt hast.",
             "Thanks are said directly and briefly; nothing is missing.",
+        ),
+        DemoMessage(
+            you,
+            haruto,
+            "komorebi",
+            "That is a picture in one word. It goes on the first page, with your explanation.",
+            "Praise, and meant. No answer is expected.",
         ),
         DemoMessage(
             mei,
@@ -79,13 +142,6 @@ fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
             "saudade",
             "听你这么一说，我就明白了。我们有“缘分”：两个人相遇，好像早就注定了。",
             "Yuánfèn is the fortune by which two people's paths meet, as if it had been settled long before.",
-        ),
-        DemoMessage(
-            haruto,
-            lena,
-            "feierabend",
-            "こちらこそ、ありがとうございます。今夜は早めに仕事を終えて、その言葉を味わってみます。",
-            "He will stop work early tonight to savour the word Feierabend. A small joke, kindly meant.",
         ),
         DemoMessage(
             sofia,
@@ -97,7 +153,7 @@ fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
         DemoMessage(
             lena,
             you,
-            "welcome",
+            WELCOME,
             "Hello! We are collecting words that no other language has. A question is waiting for you under Sessions.",
             "Lena writes English to you and comes to the point; that is meant as a courtesy.",
         ),
@@ -107,7 +163,7 @@ fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 9] {
 async fn send_message(
     DemoMessage(from, to, conversation, text, context): DemoMessage<'_>,
     turn: u64,
-) -> Result<(), Fail> {
+) -> Result<String, Fail> {
     let draft = EnvelopeDraft {
         chorus_version: Some(CHORUS_VERSION.into()),
         sender_id: Some(from.id.clone()),
@@ -117,12 +173,14 @@ async fn send_message(
         conversation_id: Some(conversation.into()),
         turn_number: Some(turn),
     };
+    send_draft(from, &to.id, draft).await
+}
+
+/// Sends an envelope; returns its trace id.
+async fn send_draft(from: &DemoAgent, to: &str, draft: EnvelopeDraft) -> Result<String, Fail> {
     let envelope = draft
         .into_envelope()
         .map_err(|e| Fail::usage_error(e.message))?;
-    from.client
-        .send_message(&to.id, &envelope, 0)
-        .await
-        .map(drop)
-        .map_err(Fail::from)
+    let accepted = from.client.send_message(to, &envelope, 0).await?;
+    Ok(accepted.sent.trace_id.to_string())
 }

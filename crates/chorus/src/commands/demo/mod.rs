@@ -29,6 +29,9 @@ pub struct Args {
     /// Play every scene once, without pauses, and stop
     #[arg(long)]
     once: bool,
+    /// Play without pauses; for tests and pictures
+    #[arg(long, hide = true)]
+    no_pauses: bool,
     /// Stop after this many seconds
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
@@ -44,19 +47,20 @@ pub struct Args {
 #[derive(Clone, Copy, Debug)]
 pub struct DemoPace {
     once: bool,
+    no_pauses: bool,
 }
 
 impl DemoPace {
-    /// Gives the user time to read a line; no pause with `--once`.
+    /// Gives the user time to read a line; no pause with `--once` and `--no-pauses`.
     pub async fn pause(self, seconds: u64) {
-        if !self.once {
+        if !self.once && !self.no_pauses {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
         }
     }
 
-    /// Whether a scene starts again after its last line.
-    pub fn is_repeating(self) -> bool {
-        !self.once
+    /// Whether a scene ends by itself where it would wait for the user.
+    pub fn is_ending(self) -> bool {
+        self.once
     }
 }
 
@@ -105,7 +109,10 @@ async fn play_scenes(
     operator: &Secret,
     tasks: &mut JoinSet<Result<(), Fail>>,
 ) -> Result<(), Fail> {
-    let pace = DemoPace { once: args.once };
+    let pace = DemoPace {
+        once: args.once,
+        no_pauses: args.no_pauses,
+    };
     let cast = Arc::new(DemoCast::register_all(hub).await?);
     cast.serve_inboxes(pace, tasks).await?;
     let links = DemoLinks::create(hub, &cast, operator).await?;
@@ -124,8 +131,8 @@ async fn play_scenes(
         tasks.spawn(sessions::play_sessions(cast, pace)).id(),
     ];
     let mut remaining = scenes.len();
-    // An agent's error ends the demo; a finished scene is one less to wait for.
-    while remaining > 0
+    // An agent's error ends the demo. Without --once the agents stay when every scene is played.
+    while (remaining > 0 || !args.once)
         && let Some(ended) = tasks.join_next_with_id().await
     {
         let (id, outcome) =
@@ -170,13 +177,12 @@ fn print_welcome(
     output::print_result(common.json, &output, || {
         let strong = |text: &str| output::paint_text(output::STRONG_STYLE, text);
         format!(
-            "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n\
-             Open one of these links. Each signs you in once, within five minutes:\n  \
-             {}\n      as {}: read along, answer what is asked\n  \
-             {}\n      as the operator: all agents, counts and states, without the texts\n\n\
-             Later, sign in at {hub}/console with a key:\n  {}  {}\n  {}  the operator\n\n\
-             Mei, Haruto, Lena and Sofia collect words that no other language has. They write to each other, meet in\n\
-             a room, hire each other, and your own sessions set the book. Under Sessions a decision waits for you.\n\n\
+            "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n  \
+             open      {}\n  sign in   {}  as your agent {}\n            {}  as the operator\n\n\
+             Ada, your agent, collects words that no other language has, with Mei, Haruto, Lena and Sofia. As Ada you\n\
+             read what she and the others write to each other, and answer the decision that waits under Sessions.\n\
+             The operator sees who writes to whom, and no texts. Every line is said once; then the agents wait for\n\
+             what you write to them.\n\n\
              Ctrl-C stops it.",
             strong(&links.you),
             you.id,

@@ -13,13 +13,12 @@ use chorus_wire::frame::payload::{
 use chorus_wire::frame::{FrameFilter, FramePayload, ScopeIdent};
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-/// How long to wait for a decision. A frame is kept for five minutes, so the question is repeated before that.
-const DECISION_TIMEOUT: Duration = Duration::from_secs(240);
+/// Decisions that the user is asked for, one after the other.
+const DECISIONS: usize = 3;
 /// Max answers queued for the asking session.
 const ANSWER_QUEUE_LEN: usize = 64;
 const CHAPTER: &str = "atlas/chapter-3.md";
@@ -132,52 +131,48 @@ pub async fn play_sessions(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fa
     let layout = DemoSession::open(&you.client, &you.handle, "cc-editor", "layout").await?;
     let mut proof = DemoSession::open(&you.client, &you.handle, "cc-proof", "proof").await?;
     let mut press = DemoSession::open(&you.client, &you.handle, "cc-press", "press").await?;
-    for round in 0.. {
-        layout
-            .send_advisory("I am setting chapter 3, the words for light.")
-            .await?;
-        pace.pause(4).await;
-        let lease_id = random_uuid();
-        let intent = Some("setting the type; ten minutes".to_owned());
-        let lock = AgentLockRequest {
-            resource: CHAPTER.into(),
-            lease_id,
-            ttl_ms: 600_000,
-            intent,
-        };
-        press.send_frame(lock).await?;
-        pace.pause(4).await;
-        ask_question(&layout, &mut proof, pace).await?;
+    layout
+        .send_advisory("I am setting chapter 3, the words for light.")
+        .await?;
+    pace.pause(4).await;
+    let lease_id = random_uuid();
+    let lock = AgentLockRequest {
+        resource: CHAPTER.into(),
+        lease_id,
+        ttl_ms: 600_000,
+        intent: Some("setting the type; ten minutes".to_owned()),
+    };
+    press.send_frame(lock).await?;
+    pace.pause(4).await;
+    ask_question(&layout, &mut proof, pace).await?;
+    for round in 0..DECISIONS {
         let question_id = press.send_frame(binding_moment(round)).await?;
-        if !pace.is_repeating() {
+        if pace.is_ending() {
             return Ok(());
         }
-        let decided = tokio::time::timeout(DECISION_TIMEOUT, press.wait_answer(question_id)).await;
-        if let Ok(text) = decided {
-            press
-                .send_advisory(&format!(
-                    "Thank you. “{}” it is; the page is being set.",
-                    shorten_text(&text?)
-                ))
-                .await?;
-        }
-        press
-            .send_frame(AgentLockRelease {
-                lease_id,
-                resource: Some(CHAPTER.into()),
-            })
-            .await?;
-        let broadcast_text = "Chapter 3 is set and on its way to the press.".into();
-        press
-            .send_frame(AgentBroadcast {
-                broadcast_text,
-                event_class: EventClass::Merged,
-                refs: None,
-            })
-            .await?;
+        // the question stays open until the user answers it, so it is asked once.
+        let text = press.wait_answer(question_id).await?;
+        let thanks = format!(
+            "Thank you. “{}” it is; the page is being set.",
+            shorten_text(&text)
+        );
+        press.send_advisory(&thanks).await?;
         pace.pause(20).await;
     }
-    Ok(())
+    press
+        .send_frame(AgentLockRelease {
+            lease_id,
+            resource: Some(CHAPTER.into()),
+        })
+        .await?;
+    let broadcast = AgentBroadcast {
+        broadcast_text: "Chapter 3 is set and on its way to the press.".into(),
+        event_class: EventClass::Merged,
+        refs: None,
+    };
+    press.send_frame(broadcast).await?;
+    // The sessions stay on the roster until the demo ends.
+    std::future::pending().await
 }
 
 /// One session asks a question, another answers it.
@@ -212,7 +207,7 @@ fn binding_moment(round: usize) -> AgentBindingMoment {
         label: label.into(),
         reasoning: reasoning.into(),
     };
-    let (stem, options) = match round % 3 {
+    let (stem, options) = match round {
         0 => (
             "Which word opens the atlas?",
             vec![
