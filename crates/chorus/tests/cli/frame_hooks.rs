@@ -138,3 +138,48 @@ fn a_hook_never_blocks_an_edit_when_it_fails() {
         );
     }
 }
+
+/// A repository of git with the page's pre-commit hook, and a new file that is staged.
+fn create_hooked_repository(agent: &Agent) {
+    let hook = PAGE
+        .split("```sh\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    let script = "git init -q repo && cd repo && mkdir -p src && echo x > src/auth.rs && git add src && \
+        cat > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script])
+        .env("HOME", &agent.home)
+        .current_dir(&agent.home);
+    run(command, hook).ok();
+}
+
+#[test]
+fn the_git_hook_refuses_a_claimed_file_and_nothing_when_the_hub_is_away() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    create_hooked_repository(&alice);
+    let in_repository = |agent: &Agent, session: &str, command: &str| {
+        let script = format!("cd repo && export CHORUS_SESSION={session} && {command}");
+        shell(agent, &script, &json!({}))
+    };
+    let commit =
+        "git -c user.name=a -c user.email=a@example.com commit -q --allow-empty-message -m ''";
+    in_repository(&alice, "7f3a", "chorus lock src/auth.rs").ok();
+    let refused = in_repository(&alice, "91bc", commit);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(
+        refused.err.contains("src/auth.rs") || refused.out.contains("src/auth.rs"),
+        "{refused:?}"
+    );
+    let unreachable = Agent {
+        home: alice.home.clone(),
+        hub: "http://127.0.0.1:1".into(),
+    };
+    let passed = in_repository(&unreachable, "91bc", commit).ok();
+    assert!(passed.err.contains("cannot reach"), "{passed:?}");
+    std::fs::write(alice.home.join("repo/src/auth.rs"), "y").unwrap();
+    in_repository(&alice, "7f3a", &format!("git add src && {commit}")).ok();
+}

@@ -147,8 +147,14 @@ fn ids_and_times_are_not_compared_and_everything_else_is() {
     ));
     assert!(lines_match("{\"data\":…", "{\"data\":1}"));
     assert!(!lines_match("{\"data\":…", "{\"error\":1}"));
-    assert!(lines_match("for 5m00s, 4m59s left", "for 5m00s, 4m57s left"));
-    assert!(!lines_match("for 5m00s, 4m59s left", "for 9m00s, 4m59s left"));
+    assert!(lines_match(
+        "for 5m00s, 4m59s left",
+        "for 5m00s, 4m57s left"
+    ));
+    assert!(!lines_match(
+        "for 5m00s, 4m59s left",
+        "for 9m00s, 4m59s left"
+    ));
     assert!(lines_match("a … c … e", "a b c d e"));
     assert!(!lines_match("a … c … e", "a b d e"));
 }
