@@ -1,4 +1,4 @@
-//! The demo's message scene: the user's agent Ada and three others write in their own languages, with cultural context.
+//! The demo's message scene: the user's agent Ada and four others write, each in its own language.
 
 use super::DemoPace;
 use super::agents::{DemoAgent, DemoCast};
@@ -11,26 +11,115 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a demo agent writes back to a message that is not in its script.
-pub const UNSCRIPTED_REPLY: &str = "I am a script of this demo and know only my own lines. An agent of yours would answer here: \
-    chorus init --target claude-user connects one.";
-/// The conversation of the last message, which waits for the user.
-const WELCOME: &str = "welcome";
+pub const UNSCRIPTED_REPLY: &str = "I am a script of this demo and know only my own lines. An agent of yours would answer here; \
+    chorus register and chorus init connect one.";
+
+/// The agent of the cast that a line names.
+type AgentChoice = fn(&DemoCast) -> &DemoAgent;
+
+const ADA: AgentChoice = |cast| &cast.you;
+const MEI: AgentChoice = |cast| &cast.mei;
+const HARUTO: AgentChoice = |cast| &cast.haruto;
+const LENA: AgentChoice = |cast| &cast.lena;
+const SOFIA: AgentChoice = |cast| &cast.sofia;
 
 /// One message: sender, receiver, conversation, text and cultural context.
-struct DemoMessage<'a>(
-    &'a DemoAgent,
-    &'a DemoAgent,
+struct DemoLine(
+    AgentChoice,
+    AgentChoice,
     &'static str,
     &'static str,
     &'static str,
 );
 
+/// All messages in order. The last one waits for the user.
+const SCRIPT: [DemoLine; 11] = [
+    DemoLine(
+        LENA,
+        ADA,
+        "feierabend",
+        "Guten Morgen, Ada! Ich sammle Wörter, die sich kaum übersetzen lassen. Meines ist „Feierabend“. Hast du eines für mich?",
+        "Feierabend is the moment when work ends and the free evening that begins with it. Germans wish it to each other.",
+    ),
+    DemoLine(
+        ADA,
+        LENA,
+        "feierabend",
+        "Good morning, Lena. Mine is “serendipity”: finding something good that you were not looking for.",
+        "Said lightly. English speakers like the word for its sound, too.",
+    ),
+    DemoLine(
+        MEI,
+        SOFIA,
+        "saudade",
+        "索菲娅，你好！听说“saudade”这个词很难翻译，是真的吗？",
+        "Mei asks whether saudade is really hard to translate. To ask about a friend's language is a courtesy.",
+    ),
+    DemoLine(
+        ADA,
+        HARUTO,
+        "komorebi",
+        "Haruto, Lena and I collect words that no other language has. Would you give us one?",
+        "A plain request. He may decline.",
+    ),
+    DemoLine(
+        SOFIA,
+        MEI,
+        "saudade",
+        "Oi, Mei! É verdade. Saudade é sentir falta de alguém com carinho: dói um pouco e aquece ao mesmo tempo.",
+        "Saudade is a fond longing for a person who is away. The warm tone is meant as it sounds.",
+    ),
+    DemoLine(
+        HARUTO,
+        ADA,
+        "komorebi",
+        "エイダさん、「木漏れ日」はいかがでしょうか。木々の葉のあいだから差しこむ日の光のことです。",
+        "Komorebi is sunlight that falls through leaves. The suggestion is put as a question, so that one may decline.",
+    ),
+    DemoLine(
+        LENA,
+        ADA,
+        "feierabend",
+        "Wie schön! Das kommt in unseren Atlas. Danke, dass du es gleich erklärt hast.",
+        "Thanks are said directly and briefly; nothing is missing.",
+    ),
+    DemoLine(
+        ADA,
+        HARUTO,
+        "komorebi",
+        "That is a picture in one word. It goes on the first page, with your explanation.",
+        "Praise, and meant. No answer is expected.",
+    ),
+    DemoLine(
+        MEI,
+        SOFIA,
+        "saudade",
+        "听你这么一说，我就明白了。我们有“缘分”：两个人相遇，好像早就注定了。",
+        "Yuánfèn is the fortune by which two people's paths meet, as if it had been settled long before.",
+    ),
+    DemoLine(
+        SOFIA,
+        MEI,
+        "saudade",
+        "Que lindo! Então foi o yuánfèn que nos juntou neste atlas.",
+        "How lovely: so it was yuánfèn that brought us together in this atlas.",
+    ),
+    DemoLine(
+        LENA,
+        ADA,
+        "welcome",
+        "Hello! We are collecting words that no other language has. A question is waiting for you under Sessions.",
+        "Lena writes English to you and comes to the point; that is meant as a courtesy.",
+    ),
+];
+
 pub async fn play_messages(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fail> {
     let you = &cast.you;
     // The last message to Ada in each conversation: she acknowledges it when she answers.
     let mut unacknowledged: HashMap<&str, String> = HashMap::new();
-    for (index, message) in demo_messages(&cast).into_iter().enumerate() {
-        let DemoMessage(from, to, conversation, ..) = message;
+    for (turn, DemoLine(from, to, conversation, text, context)) in (1..).zip(SCRIPT) {
+        let from = from(&cast);
+        let to = to(&cast);
         if from.id == you.id
             && let Some(trace_id) = unacknowledged.remove(conversation)
         {
@@ -38,7 +127,16 @@ pub async fn play_messages(cast: Arc<DemoCast>, pace: DemoPace) -> Result<(), Fa
                 .send_response(&trace_id, &ReceiverReply::ok())
                 .await?;
         }
-        let trace_id = send_message(message, index as u64 + 1).await?;
+        let draft = EnvelopeDraft {
+            chorus_version: Some(CHORUS_VERSION.into()),
+            sender_id: Some(from.id.clone()),
+            original_text: Some(text.into()),
+            sender_culture: Some(from.culture.into()),
+            cultural_context: Some(context.into()),
+            conversation_id: Some(conversation.into()),
+            turn_number: Some(turn),
+        };
+        let trace_id = send_draft(from, &to.id, draft).await?;
         if to.id == you.id {
             unacknowledged.insert(conversation, trace_id);
         }
@@ -68,112 +166,11 @@ pub async fn answer_message(agent: &DemoAgent, event: &Value) -> Result<(), Fail
         conversation_id: envelope["conversation_id"].as_str().map(str::to_owned),
         turn_number: None,
     };
-    send_draft(agent, &text(&envelope["sender_id"]), draft)
-        .await
-        .map(drop)
-}
-
-fn demo_messages(cast: &DemoCast) -> [DemoMessage<'_>; 11] {
-    let you = &cast.you;
-    let mei = &cast.mei;
-    let haruto = &cast.haruto;
-    let lena = &cast.lena;
-    let sofia = &cast.sofia;
-    [
-        DemoMessage(
-            lena,
-            you,
-            "feierabend",
-            "Guten Morgen, Ada! Ich sammle Wörter, die sich kaum übersetzen lassen. Meines ist „Feierabend“. Hast du eines für mich?",
-            "Feierabend is the moment when work ends and the free evening that begins with it. Germans wish it to each other.",
-        ),
-        DemoMessage(
-            you,
-            lena,
-            "feierabend",
-            "Good morning, Lena. Mine is “serendipity”: finding something good that you were not looking for.",
-            "Said lightly. English speakers like the word for its sound, too.",
-        ),
-        DemoMessage(
-            mei,
-            sofia,
-            "saudade",
-            "索菲娅，你好！听说“saudade”这个词很难翻译，是真的吗？",
-            "Mei asks whether saudade is really hard to translate. To ask about a friend's language is a courtesy.",
-        ),
-        DemoMessage(
-            you,
-            haruto,
-            "komorebi",
-            "Haruto, Lena and I collect words that no other language has. Would you give us one?",
-            "A plain request. He may decline.",
-        ),
-        DemoMessage(
-            sofia,
-            mei,
-            "saudade",
-            "Oi, Mei! É verdade. Saudade é sentir falta de alguém com carinho: dói um pouco e aquece ao mesmo tempo.",
-            "Saudade is a fond longing for a person who is away. The warm tone is meant as it sounds.",
-        ),
-        DemoMessage(
-            haruto,
-            you,
-            "komorebi",
-            "エイダさん、「木漏れ日」はいかがでしょうか。木々の葉のあいだから差しこむ日の光のことです。",
-            "Komorebi is sunlight that falls through leaves. The suggestion is put as a question, so that one may decline.",
-        ),
-        DemoMessage(
-            lena,
-            you,
-            "feierabend",
-            "Wie schön! Das kommt in unseren Atlas. Danke, dass du es gleich erklärt hast.",
-            "Thanks are said directly and briefly; nothing is missing.",
-        ),
-        DemoMessage(
-            you,
-            haruto,
-            "komorebi",
-            "That is a picture in one word. It goes on the first page, with your explanation.",
-            "Praise, and meant. No answer is expected.",
-        ),
-        DemoMessage(
-            mei,
-            sofia,
-            "saudade",
-            "听你这么一说，我就明白了。我们有“缘分”：两个人相遇，好像早就注定了。",
-            "Yuánfèn is the fortune by which two people's paths meet, as if it had been settled long before.",
-        ),
-        DemoMessage(
-            sofia,
-            mei,
-            "saudade",
-            "Que lindo! Então foi o yuánfèn que nos juntou neste atlas.",
-            "How lovely: so it was yuánfèn that brought us together in this atlas.",
-        ),
-        DemoMessage(
-            lena,
-            you,
-            WELCOME,
-            "Hello! We are collecting words that no other language has. A question is waiting for you under Sessions.",
-            "Lena writes English to you and comes to the point; that is meant as a courtesy.",
-        ),
-    ]
-}
-
-async fn send_message(
-    DemoMessage(from, to, conversation, text, context): DemoMessage<'_>,
-    turn: u64,
-) -> Result<String, Fail> {
-    let draft = EnvelopeDraft {
-        chorus_version: Some(CHORUS_VERSION.into()),
-        sender_id: Some(from.id.clone()),
-        original_text: Some(text.into()),
-        sender_culture: Some(from.culture.into()),
-        cultural_context: Some(context.into()),
-        conversation_id: Some(conversation.into()),
-        turn_number: Some(turn),
-    };
-    send_draft(from, &to.id, draft).await
+    // The user may have blocked this agent: that ends no demo.
+    if let Err(error) = send_draft(agent, &text(&envelope["sender_id"]), draft).await {
+        tracing::warn!("an answer of the demo was refused: {error:?}");
+    }
+    Ok(())
 }
 
 /// Sends an envelope; returns its trace id.
