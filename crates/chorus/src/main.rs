@@ -138,9 +138,6 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Man(args) => commands::man::run(&common, &args),
         CliCommand::Openapi => commands::schema::print_openapi(),
         CliCommand::Schema(args) => commands::schema::run(&args),
-        CliCommand::Completions { shell } => {
-            commands::completions::print_completions(shell);
-            Ok(())
-        }
+        CliCommand::Completions { shell } => commands::completions::run(shell),
     }
 }
