@@ -36,7 +36,11 @@ pub const COMMAND_EXAMPLES: &[CommandExamples] = &[
         ],
     ),
     examples("doctor", &["chorus doctor", "chorus doctor --json"]),
-    examples("console", &["chorus console"]),
+    examples("console", &["chorus console", "chorus console --print"]),
+    examples(
+        "new",
+        &["chorus new python weather", "chorus new typescript weather"],
+    ),
     examples("discover", &["chorus discover --online"]),
     examples(
         "send",
