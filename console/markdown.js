@@ -175,7 +175,7 @@ function findSpan(text, index, depth) {
   return { kind, text: text.slice(start, end), end: end + mark.length };
 }
 
-/** `[words](https://…)`; every other scheme stays text. */
+/** `[words](URL)` with an http or https URL; every other scheme stays text. */
 function findLink(text, index) {
   const found = /^\[([^\][\n]{1,300})\]\((https?:\/\/[^\s()<>"']{1,2000})\)/.exec(text.slice(index, index + 2_400));
   const url = found && parseWebUrl(found[2]);

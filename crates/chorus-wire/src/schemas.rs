@@ -8,6 +8,7 @@ use crate::channel::channels::{
     ChannelChange, ChannelPost, MemberInvitation, MemberPatch, NewChannel,
 };
 use crate::channel::delivery::DeliveryBody;
+use crate::console::ConsoleSignIn;
 use crate::contact::SettingsChange;
 use crate::contract::{ObjectShape, SchemaRefs, WireObject, list_nested_shapes, object_schema};
 use crate::envelope::Envelope;
@@ -34,6 +35,7 @@ const PUBLISHED: &[&ObjectShape] = &[
     NewInvite::SHAPE,
     NewAgentKey::SHAPE,
     KeyRotation::SHAPE,
+    ConsoleSignIn::SHAPE,
     SUBMISSION_SHAPE,
     NewOrganisation::SHAPE,
     NewOrganisationMember::SHAPE,

@@ -36,7 +36,14 @@ pub const COMMAND_EXAMPLES: &[CommandExamples] = &[
         ],
     ),
     examples("doctor", &["chorus doctor", "chorus doctor --json"]),
-    examples("console", &["chorus console", "chorus console --print"]),
+    examples(
+        "console",
+        &[
+            "chorus console                                   # signed in as you",
+            "chorus console --print                           # for a browser on another machine",
+            "chorus console --operator-key KEY                # as the hub's operator",
+        ],
+    ),
     examples(
         "new",
         &["chorus new python weather", "chorus new typescript weather"],

@@ -60,9 +60,11 @@ impl Fail {
         self.exit == ExitKind::NotRegistered && self.code != "NOT_REGISTERED"
     }
 
-    /// Whether this hub could not be reached.
+    /// Whether this hub could not be reached. One whose certificate is not accepted was.
     pub fn is_unreachable(&self, hub: &str) -> bool {
-        self.exit == ExitKind::Transport && self.message.contains(&format!("cannot reach {hub}:"))
+        self.exit == ExitKind::Transport
+            && self.message.contains(&format!("cannot reach {hub}:"))
+            && !self.message.contains("certificate")
     }
 
     pub fn with_message(self, message: String) -> Self {

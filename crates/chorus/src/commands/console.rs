@@ -9,10 +9,6 @@ use chorus_wire::secret::Secret;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  chorus console                   open the page, signed in as you
-  chorus console --print           print the link, for a browser on another machine
-  chorus console --operator-key K  sign in as the hub's operator")]
 pub struct Args {
     /// Print the link instead of opening a browser. It signs in once, within five minutes
     #[arg(long)]

@@ -287,6 +287,7 @@ const WIRE: EdgeTable = &[
             "agent_card",
             "agent_key",
             "channel",
+            "console",
             "contact",
             "contract",
             "envelope",
