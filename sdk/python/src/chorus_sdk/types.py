@@ -646,6 +646,12 @@ class ConsoleSessionEnded(TypedDict):
     ended: bool
 
 
+class ConsoleSignIn(TypedDict):
+    """A console link to exchange for a session."""
+
+    link_token: str
+
+
 class ConversationRow(TypedDict):
     """A row of `GET /conversations`: what the messages of one page say of one conversation."""
 
@@ -825,6 +831,8 @@ class EndpointPaths(TypedDict):
     connection: str
     console: str
     console_file: str
+    console_links: str
+    console_session: str
     contact: str
     contacts: str
     conversations: str
@@ -1973,7 +1981,6 @@ AgentReach = Literal['wakes', 'turns', 'endpoint', 'mail']
 ChannelMemberChange = Literal['joined', 'declined', 'left', 'removed', 'unreachable', 'reachable', 'refused', 'dropped']
 ChannelMembership = Literal['invited', 'joined']
 ChannelRowKind = Literal['message', 'tool_call', 'tool_result', 'status', 'error', 'member', 'artifact', 'file']
-ConsoleSignIn = dict[str, Any]
 DeliveredVia = Literal['sse', 'webhook', 'queued', 'failed']
 DeliveryMode = Literal['all', 'mentions', 'none']
 ErrorCode = Literal['ERR_VALIDATION', 'ERR_SENDER_NOT_REGISTERED', 'ERR_ENDPOINT_BLOCKED', 'ERR_DEPRECATED', 'SKILL_MISMATCH', 'BUDGET_INSUFFICIENT', 'TRANSFER_FAILED', 'ERR_UNAUTHORIZED', 'ERR_FORBIDDEN', 'ERR_SENDER_MISMATCH', 'ERR_SCOPE', 'ERR_QUOTA', 'ERR_OWNER_TAKEN', 'ERR_INVITE_REQUIRED', 'ERR_INVITE_REVOKED', 'ERR_INVITE_EXHAUSTED', 'ERR_INVITE_EXPIRED', 'ERR_ORIGIN', 'ERR_NAME_RESERVED', 'ERR_BLOCKED', 'ERR_NOT_A_CONTACT', 'ERR_AGENT_NOT_FOUND', 'ERR_NOT_FOUND', 'ERR_METHOD_NOT_ALLOWED', 'ERR_GONE', 'ERR_AGENT_ID_TAKEN', 'ERR_NAME_CONFUSABLE', 'ERR_IDEMPOTENCY_CONFLICT', 'ERR_RESPONSE_CONFLICT', 'ERR_CONFLICT', 'AGENT_OFFLINE', 'ERR_TRANSFER_CONFLICT', 'ERR_JOB_CONFLICT', 'ERR_JOB_CLOSED', 'ERR_TOO_LARGE', 'ERR_URI_TOO_LONG', 'ERR_UNSUPPORTED_MEDIA_TYPE', 'ERR_HEADERS_TOO_LARGE', 'ERR_RATE_LIMITED', 'ERR_REGISTRY_FULL', 'ERR_TOO_MANY_STREAMS', 'ERR_REQUEST_TIMEOUT', 'ERR_INTERNAL', 'EXECUTION_ERROR', 'ERR_AGENT_UNREACHABLE', 'ERR_UNAVAILABLE', 'ERR_TIMEOUT']

@@ -792,7 +792,11 @@ export interface components {
    /** Whether the request came with a console session. */
    ended: boolean;
   };
-  ConsoleSignIn: Record<string, never>;
+  /** A console link to exchange for a session. */
+  ConsoleSignIn: {
+   /** The token in the fragment of the link. */
+   link_token: string;
+  };
   /** A row of `GET /conversations`: what the messages of one page say of one conversation. */
   ConversationRow: {
    /** The two agents, sorted by name. */
@@ -1002,6 +1006,8 @@ export interface components {
    connection: string;
    console: string;
    console_file: string;
+   console_links: string;
+   console_session: string;
    contact: string;
    contacts: string;
    conversations: string;
@@ -1840,6 +1846,18 @@ export interface components {
    /** The credits on hold for jobs without a result. */
    held: components["schemas"]["Credits"];
    owner_id: string;
+  };
+  /** One organisation of an agent. */
+  OwnMembership: {
+   /** The handle of the organisation. */
+   handle: string;
+   roles: string[];
+   /** `invited` or `accepted`. */
+   status: string;
+  };
+  /** The organisations that an agent belongs to, and those that have invited it. */
+  OwnMemberships: {
+   orgs: components["schemas"]["OwnMembership"][];
   };
   /** Asks other sessions whether they see the same symptom. */
   PeerDiagnosticRequest: {
@@ -3026,6 +3044,7 @@ export interface operations {
  list_messages: { query?: { "since"?: string | number; "before"?: number; "peer"?: string; "conversation_id"?: string; "text"?: string; "limit"?: number }; reply: components["schemas"]["SuccessReply_Vec_HistoryRow"] };
  list_open_items: { path: { "handle": string }; query?: { "after"?: string }; reply: components["schemas"]["OpenItems"] };
  list_org_members: { path: { "org": string }; reply: components["schemas"]["OrganisationMembers"] };
+ list_own_orgs: { reply: components["schemas"]["OwnMemberships"] };
  list_postings: { query?: { "job_id"?: string; "owner_id"?: string; "before"?: number; "limit"?: number }; reply: components["schemas"]["AuditReply"] };
  list_schemas: { reply: components["schemas"]["SchemaList"] };
  list_skills: { query?: { "limit"?: number; "after"?: string }; reply: components["schemas"]["SkillCatalogue"] };

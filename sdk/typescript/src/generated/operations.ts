@@ -80,6 +80,7 @@ export const OPERATIONS = {
   list_messages: ["GET", "/agent/messages"],
   list_open_items: ["GET", "/handles/{handle}/open"],
   list_org_members: ["GET", "/orgs/{org}/members"],
+  list_own_orgs: ["GET", "/orgs"],
   list_postings: ["GET", "/audit"],
   list_schemas: ["GET", "/schemas"],
   list_skills: ["GET", "/skills"],
