@@ -46,6 +46,8 @@ test("an identity is never overwritten, and fields of other tools are kept", asy
   assert.equal((JSON.parse(before) as { theirs: number }).theirs, 7);
   await assert.rejects(Agent.register({ hub: server.url, name: "second-one", credentials }), InputError);
   assert.equal((await Agent.register({ hub: server.url, name: "first-one", credentials })).id, "first-one@chorus");
+  // Its key is never sent to another hub.
+  await assert.rejects(Agent.register({ hub: "http://127.0.0.1:9", name: "first-one", credentials }), InputError);
   assert.equal(await readFile(credentials, "utf8"), before);
   await writeFile(credentials, "my diary");
   await assert.rejects(Agent.register({ hub: server.url, name: "third-one", credentials }), (error) => error instanceof InputError && !error.message.includes("diary"));

@@ -10,7 +10,7 @@ import type { Store } from "../store.js";
 import type { Receiver } from "../webhook.js";
 import { FileStore } from "./file_store.js";
 import { checkWritable, locateFiles, readCredentials, replaceKey, saveNewCredentials, type IdentityFiles } from "./files.js";
-import type { HubOptions } from "../hub.js";
+import { parseHubUrl, type HubOptions } from "../hub.js";
 
 export * from "../index.js";
 export { FileStore } from "./file_store.js";
@@ -41,6 +41,10 @@ export class Agent extends BaseAgent {
     if (saved !== undefined) {
       const isSame = saved.agentId === options.name || saved.agentId.split("@")[0] === options.name;
       if (!isSame) throw new InputError(`${files.credentials} already holds an identity`, "FILE");
+      // A key is a secret of the hub that made it.
+      if (parseHubUrl(options.hub) !== parseHubUrl(saved.hub)) {
+        throw new InputError(`${files.credentials} holds an identity at ${saved.hub}, not at the given hub`, "FILE");
+      }
       return Agent.#open(files, saved, options);
     }
     await checkWritable(files);
