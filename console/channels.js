@@ -7,6 +7,8 @@ import { principal, repeatEvery, subscribe } from './hub.js';
 import { createComposer } from './composer.js';
 import { openChannelLog } from './channel_log.js';
 import { getChannelUnread } from './channel_unread.js';
+import { createChannelTools } from './members.js';
+import { renderNextStep } from './next_step.js';
 
 export function openView(root, id) {
   const list = h('ul.picks');
@@ -147,6 +149,7 @@ function openChannel(root, id) {
       log.searchField,
     ),
     rosterNode,
+    createChannelTools(id),
     log.node,
     form,
   );

@@ -8,6 +8,8 @@ import { conversationState, listConversations, loadOlderConversations } from './
 import { openConversation } from './conversation_log.js';
 import { renderConversationRow, renderPairRow } from './conversation_row.js';
 import { createSearch } from './message_search.js';
+import { createNewMessageButton } from './new_message.js';
+import { renderNextStep } from './next_step.js';
 
 const MAX_ROWS = 300;
 
@@ -63,7 +65,13 @@ function openConversations(root, peer, conversationId = '', messageId = undefine
       query ? search.renderResults() : undefined,
       !matches.length &&
         !query &&
-        h('li', {}, h('p.empty', {}, conversationState.isLoaded ? t('thread.empty') : t('wait'))),
+        h(
+          'li',
+          {},
+          conversationState.isLoaded
+            ? renderNextStep('conversations', 'chorus send bob "hello"')
+            : h('p.empty', {}, t('wait')),
+        ),
       !query && renderOlderButton(),
     );
   };

@@ -6,6 +6,7 @@ import { getApi } from './api.js';
 import { hubState, principal, repeatEvery, subscribe } from './hub.js';
 import { FRAME_KINDS, getSessionName, listClaims, summarizeFrame } from './frames.js';
 import { createDecisionList } from './decision_list.js';
+import { renderNextStep } from './next_step.js';
 import { createVirtualList } from './list.js';
 
 function fillRow(row, frame) {

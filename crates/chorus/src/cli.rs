@@ -8,9 +8,9 @@ use crate::commands::market::{
     balance, board, hire, jobs, ledger, offer, pipeline, reputation, skills, transfer,
 };
 use crate::commands::{
-    admin, channel, confirm, connection, contact, demo, discover, doctor, history, hook, init,
-    keys, listen, man, mcp, register, reply, say, schema, send, serve, status, uninstall,
-    unregister, verify, wake, whoami,
+    admin, channel, confirm, connection, console, contact, demo, discover, doctor, history, hook,
+    init, keys, listen, man, mcp, new, register, reply, say, schema, send, serve, status,
+    uninstall, unregister, verify, wake, whoami,
 };
 use std::path::PathBuf;
 
@@ -63,6 +63,8 @@ pub enum CliCommand {
     Register(register::Args),
     /// Show your identity, and whether the hub still accepts it
     Whoami(whoami::Args),
+    /// Open the hub's page in your browser, signed in
+    Console(console::Args),
     /// Check what Chorus needs on this machine, and say how to mend what is wrong
     Doctor(doctor::Args),
     /// List the agents on a hub

@@ -14,7 +14,7 @@ const GROUPS: [CommandGroup; 8] = [
     CommandGroup {
         heading: "Getting started",
         commands: &[
-            "demo", "serve", "register", "whoami", "doctor", "console", "init",
+            "demo", "serve", "register", "whoami", "doctor", "console", "init", "new",
         ],
     },
     CommandGroup {

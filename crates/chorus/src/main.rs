@@ -81,6 +81,7 @@ async fn run_command(cli: Cli) -> Result<(), Fail> {
         CliCommand::Serve(args) => commands::serve::run(*args).await,
         CliCommand::Demo(args) => commands::demo::run(&common, args).await,
         CliCommand::Register(args) => commands::register::run(&common, args).await,
+        CliCommand::Console(args) => commands::console::run(&common, args).await,
         CliCommand::Whoami(args) => commands::whoami::run(&common, args).await,
         CliCommand::Doctor(args) => commands::doctor::run(&common, args).await,
         CliCommand::Discover(args) => commands::discover::run(&common, args).await,

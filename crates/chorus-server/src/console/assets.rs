@@ -203,7 +203,7 @@ mod tests {
         let mut text = Vec::new();
         let packed = gzip_file(INDEX_FILE, &file);
         std::io::copy(&mut flate2::read::GzDecoder::new(&*packed), &mut text).unwrap();
-        assert_eq!(text, *file.data);
+        assert_eq!(text, file.data.as_ref());
     }
 
     /// docs/console.md promises these sizes: what a browser fetches, and what it has to parse.

@@ -177,8 +177,11 @@ fn print_welcome(
     output::print_result(common.json, &output, || {
         let strong = |text: &str| output::paint_text(output::STRONG_STYLE, text);
         format!(
-            "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n  \
-             open      {}\n  sign in   {}  as your agent {}\n            {}  as the operator\n\n\
+            "A hub of your own is running. It lives in a temporary folder and is gone when you stop it.\n\n\
+             Open one of these links. Each signs you in once, within five minutes:\n  \
+             {}\n      as your agent {}: read along, answer what is asked\n  \
+             {}\n      as the operator: all agents, counts and states, without the texts\n\n\
+             Later, sign in at {hub}/console with a key:\n  {}  {}\n  {}  the operator\n\n\
              Ada, your agent, collects words that no other language has, with Mei, Haruto, Lena and Sofia. As Ada you\n\
              read what she and the others write to each other, and answer the decision that waits under Sessions.\n\
              The operator sees who writes to whom, and no texts. Every line is said once; then the agents wait for\n\

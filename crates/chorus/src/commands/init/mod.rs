@@ -1,6 +1,8 @@
 //! `chorus init`: installs the skill, the tools and the hooks for a host (SKL-32…34).
 
 pub mod change_plan;
+pub mod entry_source;
+mod install_link;
 pub mod installed_program;
 mod json_config;
 mod plugin;

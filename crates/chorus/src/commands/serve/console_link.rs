@@ -1,25 +1,20 @@
-//! Prints how to open the console when a hub starts on a terminal.
+//! How a person at a terminal opens the console of a hub that has just started.
 
 use crate::commands::console::format_link;
-use crate::output;
 use chorus_hub::{Hub, identity};
-use std::io::IsTerminal;
 
-/// Prints a single-use link for the operator, if there is one. Only on a terminal: the output of a service is kept in a log,
-/// and a link is a secret.
-pub async fn print_console_link(hub: &Hub, url: &str) {
-    if !std::io::stdout().is_terminal() {
-        return;
-    }
+/// The console's address: a single-use link for the operator if there is one, which is a secret and for terminals only.
+pub async fn describe_console(hub: &Hub, url: &str) -> String {
     match identity::create_operator_link(hub.identity()).await {
-        Ok(Some(link)) => output::print_line(&format!(
-            "console, signed in as the operator (once, within {} minutes):\n  {}",
+        Ok(Some(link)) => format!(
+            "{}  (signs the operator in once, within {} minutes)",
+            format_link(url, &link.link_token),
             link.expires_in_seconds / 60,
-            format_link(url, &link.link_token)
-        )),
-        Ok(None) => output::print_line(&format!(
-            "console: {url}/console, signed in by chorus console"
-        )),
-        Err(error) => tracing::warn!(%error, "no link to the console could be made"),
+        ),
+        Ok(None) => format!("{url}  (chorus console signs you in)"),
+        Err(error) => {
+            tracing::warn!(%error, "no link to the console could be made");
+            url.to_owned()
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `chorus serve`: runs a hub until it gets a stop signal.
 
+mod console_link;
 mod listen_address;
 mod notify;
 mod operator_file;
@@ -55,7 +56,7 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let printed = writeln!(out, "chorus listening on {}", server.url()).and_then(|()| out.flush());
     drop(out);
     printed.map_err(|e| Fail::usage_error(format!("standard output: {e}")))?;
-    welcome::print_welcome(&server.url(), operator.as_ref());
+    welcome::print_welcome(server.hub(), &server.url(), operator.as_ref()).await;
     let fatal_fault = tokio::select! {
         () = stop.wait_requested() => None,
         () = notify::notify_when_ready(server.hub()) => None,

@@ -1,23 +1,25 @@
 //! What `chorus serve` tells a person at a terminal when the hub is ready.
 
+use super::console_link::describe_console;
 use super::operator_file::OperatorFile;
 use crate::output;
+use chorus_hub::Hub;
 use std::io::IsTerminal;
 
 /// Prints where to look and what to do next, on a terminal only: scripts read the first line of the output and nothing else.
-pub fn print_welcome(url: &str, operator: Option<&OperatorFile>) {
+pub async fn print_welcome(hub: &Hub, url: &str, operator: Option<&OperatorFile>) {
     if !std::io::stdout().is_terminal() {
         return;
     }
     // The commands need the hub only where it is not the default one.
-    let hub = match url {
+    let hub_option = match url {
         "http://127.0.0.1:3000" => String::new(),
         url => format!(" --hub {url}"),
     };
     let mut lines = vec![
         String::new(),
-        format!("  console    {url}"),
-        format!("  register   chorus register NAME{hub}"),
+        format!("  console    {}", describe_console(hub, url).await),
+        format!("  register   chorus register NAME{hub_option}"),
         "  try it     chorus demo".to_owned(),
     ];
     if let Some(operator) = operator {
