@@ -17,6 +17,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the same request may succeed later: the hub was away, busy or at fault. */
+export const isPassingError = (error) => error.status === 0 || error.status === 429 || error.status >= 500;
+
 export const storedKey = {
   get: () => sessionStorage.getItem(KEY_STORAGE) ?? '',
   set: (text) => sessionStorage.setItem(KEY_STORAGE, text),

@@ -2,12 +2,12 @@
 
 import { h, renderAvatar, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatDate, formatTime, formatTimestamp, t } from './words.js';
-import { encodeUriPart, getApi, getPage, principal, requestSessionToken, storedKey } from './api.js';
+import { encodeUriPart, getApi, isPassingError, principal, requestSessionToken, storedKey } from './api.js';
 import { hubState, notifySubscribers } from './hub.js';
 import { loadReadCursor, saveReadCursor } from './channel_unread.js';
 import { createLogView } from './log_view.js';
 import { renderMessageText } from './markdown.js';
-import { markFound } from './message_search.js';
+import { createSearch, markFound } from './message_search.js';
 import { followStream } from './stream.js';
 
 const PAGE_SIZE = 100;
@@ -17,6 +17,8 @@ const MAX_READS = 25;
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 /** Messages closer than this, of one author, are one group. */
 const GROUP_MS = 5 * 60_000;
+/** Pause before a first read that failed is tried again. */
+const RETRY_MS = 3_000;
 
 /** Loads rows of the channel from the newest back, and follows its stream from there on. */
 function followChannel(id, { onChange, onMember }) {
@@ -24,6 +26,7 @@ function followChannel(id, { onChange, onMember }) {
   const events = new Map();
   const feed = { isLoaded: false, hasEarlier: false, error: '', list: () => [...events.values()].sort((a, b) => a.cursor - b.cursor) };
   let stream;
+  let retryTimer;
   let isStopped = false;
   const readBack = async (before) => {
     const rows = await getApi(`${path}/messages?before=${before}&limit=${PAGE_SIZE}`);
@@ -60,19 +63,22 @@ function followChannel(id, { onChange, onMember }) {
       closeWhenHidden: () => true,
     });
   };
-  readBack(AFTER_ALL).then(
-    () => {
+  const loadNewest = async () => {
+    try {
+      await readBack(AFTER_ALL);
       feed.isLoaded = true;
+      feed.error = '';
       if (!isStopped) openStream();
-      onChange();
-    },
-    (error) => {
+    } catch (error) {
       feed.error = error.message;
-      onChange();
-    },
-  );
+      if (!isStopped && isPassingError(error)) retryTimer = setTimeout(loadNewest, RETRY_MS);
+    }
+    onChange();
+  };
+  loadNewest();
   feed.stop = () => {
     isStopped = true;
+    clearTimeout(retryTimer);
     stream?.stop();
     hubState.streamStates.delete('channel');
   };
@@ -129,7 +135,7 @@ export function openChannelLog(id, onMember) {
     if (events.length && !document.hidden) saveReadCursor(id, events.at(-1).cursor);
   });
   const feed = followChannel(id, { onChange: render, onMember });
-  const searchField = createChannelSearch(id, foundNode, async (cursor) => {
+  const search = createChannelSearch(id, foundNode, async (cursor) => {
     await feed.loadBackTo(cursor);
     requestAnimationFrame(() => requestAnimationFrame(() => log.showRow(cursor)));
   });
@@ -137,8 +143,9 @@ export function openChannelLog(id, onMember) {
   render();
   return {
     node: h('div.thread-box', {}, foundNode, log.node),
-    searchField,
+    searchField: search.field,
     stop() {
+      search.stop();
       document.removeEventListener('visibilitychange', render);
       feed.stop();
     },
@@ -148,45 +155,31 @@ export function openChannelLog(id, onMember) {
 const isOwnEvent = (event) =>
   event.agent_id === principal.id || (event.sender_kind === 'person' && event.sender === principal.id);
 
-/** The search of the hub in one channel; `showMessage(cursor)` is called for the result that is opened. */
+/**
+ * The search of the hub in one channel; `showMessage(cursor)` is called for the result that is opened. Returns its `field`
+ * and `stop`.
+ */
 function createChannelSearch(id, foundNode, showMessage) {
-  const field = h('input', {
-    type: 'search',
-    maxlength: 200,
-    placeholder: t('channel.search'),
-    'aria-label': t('channel.search'),
-  });
-  const search = async () => {
-    const query = field.value.trim();
-    foundNode.hidden = !query;
-    if (!query) return;
-    try {
-      const page = await getPage(`/channels/${encodeUriPart(id)}/messages?text=${encodeUriPart(query)}&limit=50`);
-      if (query !== field.value.trim()) return;
-      replaceContent(
-        foundNode,
-        page.rows.reverse().map((message) =>
-          h(
-            'li',
-            {},
-            h(
-              'button.pick',
-              { type: 'button', 'data-key': `found ${message.cursor}`, onclick: () => showMessage(message.cursor) },
-              renderName(message.sender, 'b'),
-              h('bdi.small.cut', {}, markFound(message.content ?? '', query)),
-              h('span.spring'),
-              h('time.quiet.small', {}, formatTimestamp(message.timestamp)),
-            ),
-          ),
-        ),
-        !page.rows.length && h('li', {}, h('p.empty', { role: 'status' }, t('search.none'))),
-      );
-    } catch (error) {
-      replaceContent(foundNode, h('li', {}, h('p.wrong', {}, error.message)));
-    }
+  const field = h('input', { type: 'search', placeholder: t('channel.search'), 'aria-label': t('channel.search') });
+  const renderFound = (message, query) =>
+    h(
+      'li',
+      {},
+      h(
+        'button.pick',
+        { type: 'button', 'data-key': `found ${message.cursor}`, onclick: () => showMessage(message.cursor) },
+        renderName(message.sender, 'b'),
+        h('bdi.small.cut', {}, markFound(message.content ?? '', query)),
+        h('span.spring'),
+        h('time.quiet.small', {}, formatTimestamp(message.timestamp)),
+      ),
+    );
+  const draw = () => {
+    foundNode.hidden = !field.value.trim();
+    replaceContent(foundNode, search.renderResults());
   };
-  field.addEventListener('input', search);
-  return field;
+  const search = createSearch(field, draw, { path: `/channels/${encodeUriPart(id)}/messages`, renderFound });
+  return { field, stop: search.stop };
 }
 
 /**

@@ -19,6 +19,7 @@ export function loadReadCursor(id) {
 }
 
 export function saveReadCursor(id, cursor) {
+  setCount(id, 0);
   const known = loadReadCursor(id);
   if (known !== Infinity && known >= cursor) return;
   try {
@@ -26,7 +27,6 @@ export function saveReadCursor(id, cursor) {
   } catch {
     // A full storage marks too much as new.
   }
-  setCount(id, 0);
 }
 
 function setCount(id, count) {

@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { createUuid } from './api.js';
-import { keepDraft, saveDraft } from './drafts.js';
+import { keepDraft, loadDraft, saveDraft } from './drafts.js';
 import { t } from './words.js';
 
 /**
@@ -46,8 +46,9 @@ export function createComposer({ label, note, maxLength, place, buildBody, sendB
     try {
       await sendBody(attempt.body, attempt.idempotencyKey);
       attempt = {};
-      field.value = '';
-      saveDraft(place, '');
+      // What was typed meanwhile stays.
+      if (field.value.trim() === text) field.value = '';
+      if (loadDraft(place).trim() === text) saveDraft(place, '');
     } catch (error) {
       errorNode.textContent = error.message;
     }

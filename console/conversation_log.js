@@ -2,7 +2,7 @@
 
 import { h, linkUrls, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCulture, formatDate, formatTime, t } from './words.js';
-import { encodeUriPart, getPage, postApi } from './api.js';
+import { encodeUriPart, getPage, isPassingError, postApi } from './api.js';
 import { getAgentCulture, principal, repeatEvery, subscribe } from './hub.js';
 import { getPeer, refreshConversations, subtractUnread } from './conversation_state.js';
 import {
@@ -20,6 +20,8 @@ import { renderMessageText } from './markdown.js';
 import { watchSight } from './reading.js';
 
 const PAGE_SIZE = 50;
+/** The largest page of the hub, for the way back to one message. */
+const MAX_PAGE_SIZE = 1_000;
 const POLL_MS = 3_000;
 /** Requests in a row for one page: a page of the hub may be empty and still have older ones. */
 const MAX_READS = 25;
@@ -29,7 +31,7 @@ const MAX_TEXT_LENGTH = 10_000;
 
 /** Loads the messages with `peer` in `conversationId`, newest first; `onChange` is called after each change. */
 function createLoader(peer, conversationId, onChange) {
-  const path = `/agent/messages?peer=${encodeUriPart(peer)}&conversation_id=${encodeUriPart(conversationId)}&limit=${PAGE_SIZE}`;
+  const path = `/agent/messages?peer=${encodeUriPart(peer)}&conversation_id=${encodeUriPart(conversationId)}`;
   const messages = new Map();
   const loader = { isLoaded: false, next: undefined, error: '', list: () => [...messages.values()].sort((a, b) => a.id - b.id) };
   /** Adds rows; true when one of them was not known. A row of the history has recorded facts, so it wins over an event. */
@@ -42,10 +44,10 @@ function createLoader(peer, conversationId, onChange) {
     return hasNew;
   };
   /** Reads back from `before` until `isEnough`; returns where older messages begin. */
-  const readBack = async (before, isEnough) => {
+  const readBack = async (before, isEnough, pageSize = PAGE_SIZE) => {
     let next = before;
     for (let count = 0; count < MAX_READS; count += 1) {
-      const page = await getPage(next === undefined ? path : `${path}&before=${next}`);
+      const page = await getPage(`${path}&limit=${pageSize}${next === undefined ? '' : `&before=${next}`}`);
       addRows(page.rows);
       next = page.next;
       if (next === undefined || isEnough(page.rows)) break;
@@ -72,7 +74,7 @@ function createLoader(peer, conversationId, onChange) {
   /** Reads back to the message with this id, as far as `MAX_READS` pages go. */
   loader.loadBackTo = async (id) => {
     if (messages.has(id) || loader.next === undefined) return;
-    loader.next = await readBack(loader.next, () => messages.has(id));
+    loader.next = await readBack(loader.next, (rows) => rows[0]?.id <= id, MAX_PAGE_SIZE);
     onChange();
   };
   loader.addEvent = (message) => {
@@ -138,7 +140,10 @@ export function openConversation(root, peer, conversationId, targetId) {
         message.shown_at = status.shown_at;
         subtractUnread(peer, conversationId);
       },
-      () => told.delete(message.trace_id),
+      (error) => {
+        told.delete(message.trace_id);
+        if (isPassingError(error)) setTimeout(() => node.isConnected && sight.current.watch(node), POLL_MS);
+      },
     );
   });
   replaceContent(root, renderHeader(peer, conversationId), log.node, createForm(peer, conversationId, loader));

@@ -62,7 +62,7 @@ function openConversations(root, peer, conversationId = '', messageId = undefine
       matches
         .slice(0, MAX_ROWS)
         .map((row) => renderConversationRow(row, row.peer === peer && row.conversationId === conversationId)),
-      query ? search.renderResults() : undefined,
+      query && [h('li.section', {}, t('search.messages')), search.renderResults()],
       !matches.length &&
         !query &&
         h(

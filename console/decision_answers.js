@@ -74,7 +74,10 @@ async function sendChoice(frameId, isLeaving = false) {
   notifySubscribers('frames');
 }
 
-// A person who leaves the page has decided: what is held back is sent.
-window.addEventListener('pagehide', () => {
-  for (const [frameId, choice] of choices) if (choice.phase === 'held') sendChoice(frameId, true);
-});
+/** Sends what is held back: a person who leaves the page has decided. */
+export async function sendHeldChoices() {
+  const held = [...choices].filter(([, choice]) => choice.phase === 'held');
+  await Promise.all(held.map(([frameId]) => sendChoice(frameId, true)));
+}
+
+window.addEventListener('pagehide', sendHeldChoices);

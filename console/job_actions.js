@@ -6,6 +6,8 @@ import { t } from './words.js';
 import { encodeUriPart, getApi, postApi, principal } from './api.js';
 import { createSchemaForm, findFaultPath } from './schema_form.js';
 
+/** A second click within this time is a double click. */
+const MIN_CLICK_GAP_MS = 1_000;
 const CANCELLABLE = ['open', 'held', 'dispatched', 'input-required'];
 
 /**
@@ -88,9 +90,10 @@ const createApprovalForm = (post) => [
 /** The first click asks, the second cancels: a job that is under way may be work that is lost. */
 function createCancelButton(post) {
   const button = h('button', { type: 'button', 'data-do': 'cancel' }, t('job.cancel'));
+  let askedAt;
   button.addEventListener('click', () => {
-    if (button.dataset.asked) return post('cancel');
-    button.dataset.asked = 'yes';
+    if (askedAt !== undefined) return performance.now() - askedAt < MIN_CLICK_GAP_MS ? undefined : post('cancel');
+    askedAt = performance.now();
     button.classList.add('danger');
     button.textContent = t('job.cancel.sure');
     return undefined;

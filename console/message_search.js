@@ -14,8 +14,11 @@ const MAX_QUERY_LENGTH = 200;
 /** Letters shown before the place that was found. */
 const LEAD_LENGTH = 24;
 
-/** Follows a search field; `onChange` is called when there are other results to draw. */
-export function createSearch(field, onChange) {
+/**
+ * Follows a search field over the messages of `path`; `onChange` is called when there are other results to draw, and
+ * `renderFound(message, query)` draws one.
+ */
+export function createSearch(field, onChange, { path = '/agent/messages', renderFound = renderResult } = {}) {
   field.maxLength = MAX_QUERY_LENGTH;
   let query = '';
   let found = [];
@@ -32,7 +35,7 @@ export function createSearch(field, onChange) {
       let count = 0;
       do {
         const page = await getPage(
-          `/agent/messages?text=${encodeUriPart(asked)}&limit=${PAGE_SIZE}${next === undefined ? '' : `&before=${next}`}`,
+          `${path}?text=${encodeUriPart(asked)}&limit=${PAGE_SIZE}${next === undefined ? '' : `&before=${next}`}`,
         );
         if (asked !== query) return;
         found.push(...page.rows.reverse());
@@ -60,8 +63,7 @@ export function createSearch(field, onChange) {
 
   return {
     renderResults: () => [
-      h('li.section', {}, t('search.messages')),
-      found.map((message) => renderResult(message, query)),
+      found.map((message) => renderFound(message, query)),
       !found.length && h('li', {}, h('p.empty', { role: 'status' }, error || t(isBusy ? 'search.busy' : 'search.none'))),
       !isBusy &&
         next !== undefined &&

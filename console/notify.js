@@ -19,7 +19,13 @@ export async function toggleNotifying() {
 /** `hash` is the place of the page that a click on the notification opens. */
 export function notifyPerson(title, body, hash) {
   if (!document.hidden || !isNotifying()) return;
-  const notification = new Notification(title, { body: String(body ?? '').slice(0, MAX_BODY_CHARACTERS), tag: hash });
+  let notification;
+  try {
+    notification = new Notification(title, { body: String(body ?? '').slice(0, MAX_BODY_CHARACTERS), tag: hash });
+  } catch {
+    // Chrome on Android has the constructor and refuses it.
+    return;
+  }
   notification.addEventListener('click', () => {
     window.focus();
     location.hash = hash;

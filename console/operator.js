@@ -2,7 +2,7 @@
 
 import { announceText, h, renderName, replaceContent } from './dom.js';
 import { formatCount, formatDate, formatKind, formatTime, t } from './words.js';
-import { callApi, encodeUriPart, getApi, postApi, principal } from './api.js';
+import { callApi, createUuid, encodeUriPart, getApi, postApi, principal } from './api.js';
 import { hubState } from './hub.js';
 import { renderCommand } from './next_step.js';
 
@@ -174,6 +174,7 @@ function createCreditForm(owner) {
     name: 'reason',
     'data-key': 'credit reason',
   });
+  const button = h('button', { type: 'submit' }, t('credit.give'));
   const form = h(
     'form.fields',
     { 'data-form': 'credit' },
@@ -184,10 +185,13 @@ function createCreditForm(owner) {
       owners.map((name) => h('option', { value: name })),
     ),
     h('div.row-line', {}, amount, reason),
-    h('div.row-line', {}, h('button', { type: 'submit' }, t('credit.give'))),
+    h('div.row-line', {}, button),
   );
+  // A retry of the same credit reuses its idempotency key, so that a lost response does not give it twice.
+  let request = {};
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
+    if (button.disabled) return;
     doneNode.textContent = '';
     const value = Number(amount.value.replace(',', '.'));
     if (!Number.isFinite(value)) {
@@ -196,8 +200,14 @@ function createCreditForm(owner) {
     }
     const body = { amount: value };
     if (reason.value.trim()) body.reason = reason.value.trim();
-    const account = await attempt(() => postApi(`/accounts/${encodeUriPart(ownerField.value.trim())}/credit`, body));
+    const path = `/accounts/${encodeUriPart(ownerField.value.trim())}/credit`;
+    const content = JSON.stringify([path, body]);
+    if (request.content !== content) request = { content, idempotencyKey: createUuid() };
+    button.disabled = true;
+    const account = await attempt(() => postApi(path, body, { 'idempotency-key': request.idempotencyKey }));
+    button.disabled = false;
     if (!account) return;
+    request = {};
     doneNode.textContent = t('credit.given', { owner: account.owner_id, n: Number(account.balance).toFixed(2) });
     amount.value = reason.value = '';
   });

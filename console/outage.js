@@ -20,16 +20,21 @@ export function createOutageBanner(onSignIn) {
     textNode.textContent = t(`outage.${state}`);
     button.textContent = t(`outage.${state}.go`);
   };
+  /** A hidden page closes its streams, so the patience begins when it is visible again. */
+  const draw = () => {
+    clearTimeout(timer);
+    if (state === 'ended') return show();
+    node.hidden = true;
+    if (state === 'away' && !document.hidden) timer = setTimeout(show, PATIENCE_MS);
+    return undefined;
+  };
   const update = () => {
     const connection = getConnectionState();
-    const newState = connection === 'ended' ? 'ended' : connection === 'live' ? 'live' : 'away';
+    // An attempt to connect changes nothing yet: the first one has not failed, and a later one follows a failure.
+    const newState = connection === 'connecting' ? state : connection === 'waiting' ? 'away' : connection;
     if (newState === state) return;
     state = newState;
-    clearTimeout(timer);
-    timer = undefined;
-    if (state === 'live') node.hidden = true;
-    else if (state === 'ended') show();
-    else timer = setTimeout(show, PATIENCE_MS);
+    draw();
   };
   button.addEventListener('click', () => {
     if (state === 'ended') onSignIn();
@@ -37,11 +42,13 @@ export function createOutageBanner(onSignIn) {
   });
   update();
   const unsubscribe = subscribe(['connection'], update);
+  document.addEventListener('visibilitychange', draw);
   return {
     node,
     stop() {
       clearTimeout(timer);
       unsubscribe();
+      document.removeEventListener('visibilitychange', draw);
     },
   };
 }

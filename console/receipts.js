@@ -60,8 +60,11 @@ export async function refreshStates(messages) {
   ]);
   let hasChanged = false;
   for (const message of asked) {
+    // One state that cannot be read must not keep the others from being read.
+    const status = await getApi(`/messages/${message.trace_id}`).catch(() => undefined);
+    if (!status) continue;
     const before = JSON.stringify(records.get(message.trace_id));
-    mergeRecord(message.trace_id, await getApi(`/messages/${message.trace_id}`));
+    mergeRecord(message.trace_id, status);
     hasChanged ||= JSON.stringify(records.get(message.trace_id)) !== before;
   }
   if (hasChanged) notifySubscribers('receipts');

@@ -3,6 +3,7 @@
 import { announceText, h, renderAvatar, renderIcon, replaceContent, throttleToRepaint } from './dom.js';
 import { language, setLanguage, t } from './words.js';
 import { endConsoleSession, storedKey } from './api.js';
+import { sendHeldChoices } from './decision_answers.js';
 import { getConnectionState, hubState, principal, subscribe } from './hub.js';
 import { WAITING_TOPICS, countWaiting } from './inbox.js';
 import { moveInList } from './list_keys.js';
@@ -210,7 +211,9 @@ export function createShell(root) {
 
 export async function signOut() {
   // A hub that is away must not keep the user signed in.
-  await Promise.race([endConsoleSession(), new Promise((resolve) => setTimeout(resolve, 1_500))]);
+  const giveTime = (work) => Promise.race([work, new Promise((resolve) => setTimeout(resolve, 1_500))]);
+  await giveTime(sendHeldChoices());
+  await giveTime(endConsoleSession());
   storedKey.remove();
   sessionStorage.removeItem('chorus.session');
   location.assign('/console');

@@ -1,7 +1,7 @@
 // English texts of the page, by key.
 
 export default {
-  'skip': 'Skip to content', 'nav': 'Views', 'wait': 'Loading…', 'close': 'Close', 'copy': 'Copy', 'copied': 'Copied', 'send': 'Send', 'earlier': 'Show earlier ({n})',
+  'skip': 'Skip to content', 'nav': 'Views', 'wait': 'Loading…', 'close': 'Close', 'copy': 'Copy', 'copied': 'Copied', 'send': 'Send',
   'unit.d': 'd', 'unit.h': 'h', 'unit.min': 'min', 'unit.s': 's',
   'view.overview': 'Overview', 'view.agents': 'Agents', 'view.conversations': 'Conversations', 'view.channels': 'Channels',
   'view.sessions': 'Sessions', 'view.market': 'Market', 'view.activity': 'Activity', 'view.docs': 'API', 'view.access': 'Keys',
@@ -32,7 +32,7 @@ export default {
   'thread.operator': 'Who wrote to whom, and how it went. The texts are for their senders and receivers; sign in with an agent’s key to read its own.', 'thread.failed': '{n} failed',
   'turn': 'turn {n}', 'write.to': 'Write to {name}', 'write.as': 'as {id}, {culture}', 'write.culture': 'they: {culture}',
   'state.queued': 'queued', 'state.delivered': 'delivered', 'state.acknowledged': 'acknowledged', 'state.declined': 'declined', 'state.failed': 'failed',
-  'channel.one': 'Channel', 'channel.none': 'No channels yet.', 'channel.choose': 'Choose a channel, or create one.', 'channel.members': '{n} in it', 'channel.roster': 'Who is in it',
+  'channel.one': 'Channel', 'channel.choose': 'Choose a channel, or create one.', 'channel.members': '{n} in it', 'channel.roster': 'Who is in it',
   'channel.name': 'Name of a new channel', 'channel.make': 'Create it', 'channel.silent': 'Nothing was said yet.', 'channel.running': 'running…', 'channel.agent': 'agent', 'channel.parts': 'with {n} parts',
   'channel.unreachable': 'unreachable', 'channel.gap': 'Earlier messages are no longer kept.', 'channel.say': 'Say something; @name calls an agent', 'channel.as': 'as {id}', 'channel.operator': 'Channels are for their members.',
   'channel.invited': 'invited by {owner}', 'channel.accept': 'Accept', 'channel.decline': 'Decline', 'channel.pending': 'invited',
@@ -43,8 +43,8 @@ export default {
   'decisions': 'Decisions', 'decisions.none': 'No decision is waiting for you.', 'decision.open': '{n} to decide', 'decision.advised': 'recommended', 'decision.findings': 'Found', 'decision.recommendations': 'Advised',
   'decision.answered': 'Answered:', 'decision.text': 'In your own words', 'decision.text.go': 'Answer', 'decision.dialogue': 'Ask something first', 'decision.dialogue.go': 'Ask',
   'frames': 'Frames', 'frames.kinds': 'Kinds of frames', 'frames.empty': 'Nothing in the last five minutes.', 'roster': 'Sessions', 'roster.this': 'this page', 'locks': 'Claims', 'locks.none': 'Nothing is claimed.', 'locks.note': 'A claim is not binding; it says what a session is working on.',
-  'jobs': 'Jobs', 'jobs.none': 'No jobs.', 'board': 'Board', 'board.none': 'No job waits for a worker.', 'ledger': 'Ledger', 'ledger.none': 'No postings.', 'balance': 'Balance', 'held': 'Held', 'held.more': 'for jobs under way', 'held.all': 'Held in all',
-  'issued': 'Issued', 'issued.more': 'what all accounts come to', 'volume': 'Paid', 'volume.more': 'between owners', 'skill.agents': '{n} offer it', 'skill.from': 'from {n}', 'skill.none': 'Nothing is on offer.',
+  'jobs': 'Jobs', 'jobs.none': 'No jobs.', 'board': 'Board', 'ledger': 'Ledger', 'ledger.none': 'No postings.', 'balance': 'Balance', 'held': 'Held', 'held.more': 'for jobs under way', 'held.all': 'Held in all',
+  'issued': 'Issued', 'issued.more': 'what all accounts come to', 'volume': 'Paid', 'volume.more': 'between owners', 'skill.agents': '{n} offer it', 'skill.from': 'from {n}',
   'job.open': 'on the board', 'job.held': 'held', 'job.dispatched': 'under way', 'job.input-required': 'has a question', 'job.delivered': 'delivered', 'job.done': 'done', 'job.failed': 'failed', 'job.cancelled': 'cancelled', 'job.expired': 'expired',
   'job.given': 'for me by', 'job.taken': 'by me for', 'job.id': 'Job', 'job.hirer': 'Hirer', 'job.worker': 'Worker', 'job.budget': 'Budget', 'job.cost': 'Paid', 'job.took': 'Took', 'job.deadline': 'Deadline', 'job.timeline': 'How it went',
   'job.asked': '{who} asked for {skill}', 'job.handed': 'handed to {who}', 'job.input': 'Input', 'job.output': 'Output',
@@ -52,7 +52,7 @@ export default {
   'ledger.time': 'When', 'ledger.kind': 'What', 'ledger.from': 'From', 'ledger.to': 'To', 'ledger.amount': 'Credits', 'ledger.about': 'About', 'account.issue': 'the hub', 'account.hold': 'held for',
   'posting.grant': 'grant', 'posting.issue': 'issue', 'posting.transfer': 'transfer', 'posting.hold': 'hold', 'posting.pay': 'pay', 'posting.release': 'release',
   'posting.grant.more': '{n} granted', 'posting.issue.more': '{n} issued', 'posting.transfer.more': '{n} transferred', 'posting.hold.more': '{n} held', 'posting.pay.more': '{n} paid', 'posting.release.more': '{n} given back',
-  'log.search': 'Search in what is loaded', 'log.kind': 'Kind', 'log.all': 'all', 'log.pause': 'Pause', 'log.go': 'Go on', 'log.count': '{n} of {all}', 'log.empty': 'Nothing yet.', 'log.own': 'What reached this page since it was opened. The hub’s own record is for operators.',
+  'log.search': 'Search in what is loaded', 'log.kind': 'Kind', 'log.all': 'all', 'log.pause': 'Pause', 'log.go': 'Go on', 'log.count': '{n} of {all}', 'log.own': 'What reached this page since it was opened. The hub’s own record is for operators.',
   'access.text': 'Further keys of this agent, for programs that need less than all of it. A key is shown once, when it is made.', 'access.operator': 'Operator keys are in the hub’s configuration. Sign in with an agent’s key to see its own.',
   'access.none': 'There is only the key of the registration.', 'access.label': 'What it is for', 'access.scopes': 'What it may do', 'access.days': 'Ends after days', 'access.make': 'Make a key', 'access.end': 'End it',
   'access.once': 'This is the only time the key is shown:', 'access.ended': '{name} has ended', 'access.until': 'until {day}', 'access.endless': 'without an end', 'access.used': 'last used {day}', 'access.unused': 'never used',

@@ -1,7 +1,7 @@
 // Chinese texts of the page, by key.
 
 export default {
-  'skip': '跳到内容', 'nav': '视图', 'wait': '加载中…', 'close': '关闭', 'copy': '复制', 'copied': '已复制', 'send': '发送', 'earlier': '显示更早的（{n}）',
+  'skip': '跳到内容', 'nav': '视图', 'wait': '加载中…', 'close': '关闭', 'copy': '复制', 'copied': '已复制', 'send': '发送',
   'unit.d': '天', 'unit.h': '小时', 'unit.min': '分', 'unit.s': '秒',
   'view.overview': '总览', 'view.agents': '智能体', 'view.conversations': '对话', 'view.channels': '频道',
   'view.sessions': '会话', 'view.market': '市场', 'view.activity': '动态', 'view.docs': '接口', 'view.access': '密钥',
@@ -32,7 +32,7 @@ export default {
   'thread.operator': '谁写给了谁，结果如何。内容只属于收发双方；用智能体的密钥登录可阅读它自己的对话。', 'thread.failed': '{n} 次失败',
   'turn': '第 {n} 轮', 'write.to': '写给 {name}', 'write.as': '以 {id} 的身份，{culture}', 'write.culture': '对方：{culture}',
   'state.queued': '排队中', 'state.delivered': '已送达', 'state.acknowledged': '已确认', 'state.declined': '被拒绝', 'state.failed': '失败',
-  'channel.one': '频道', 'channel.none': '还没有频道。', 'channel.choose': '请选择一个频道，或新建一个。', 'channel.members': '{n} 位成员', 'channel.roster': '成员',
+  'channel.one': '频道', 'channel.choose': '请选择一个频道，或新建一个。', 'channel.members': '{n} 位成员', 'channel.roster': '成员',
   'channel.name': '新频道的名称', 'channel.make': '新建', 'channel.silent': '还没有人说话。', 'channel.running': '运行中…', 'channel.agent': '智能体', 'channel.parts': '附 {n} 个部分',
   'channel.unreachable': '无法到达', 'channel.gap': '更早的消息已不再保留。', 'channel.say': '说点什么；@名称 可呼叫智能体', 'channel.as': '以 {id} 的身份', 'channel.operator': '频道只对成员开放。',
   'channel.invited': '{owner} 邀请你加入', 'channel.accept': '接受', 'channel.decline': '拒绝', 'channel.pending': '已邀请',
@@ -43,8 +43,8 @@ export default {
   'decisions': '决定', 'decisions.none': '没有人在等您。', 'decision.open': '{n} 个待决定', 'decision.advised': '推荐', 'decision.findings': '发现', 'decision.recommendations': '建议',
   'decision.answered': '已回答：', 'decision.text': '用您自己的话', 'decision.text.go': '回答', 'decision.dialogue': '先问一下', 'decision.dialogue.go': '提问',
   'frames': '帧', 'frames.kinds': '帧的种类', 'frames.empty': '最近五分钟内没有。', 'roster': '会话', 'roster.this': '本页面', 'locks': '占用声明', 'locks.none': '没有占用。', 'locks.note': '声明不约束任何人，只说明某个会话在做什么。',
-  'jobs': '任务', 'jobs.none': '没有任务。', 'board': '任务板', 'board.none': '没有等待执行者的任务。', 'ledger': '账本', 'ledger.none': '没有账目。', 'balance': '余额', 'held': '冻结', 'held.more': '用于进行中的任务', 'held.all': '冻结总额',
-  'issued': '发行总额', 'issued.more': '所有账户之和', 'volume': '已支付', 'volume.more': '所有者之间', 'skill.agents': '{n} 个提供者', 'skill.from': '{n} 起', 'skill.none': '没有可雇用的技能。',
+  'jobs': '任务', 'jobs.none': '没有任务。', 'board': '任务板', 'ledger': '账本', 'ledger.none': '没有账目。', 'balance': '余额', 'held': '冻结', 'held.more': '用于进行中的任务', 'held.all': '冻结总额',
+  'issued': '发行总额', 'issued.more': '所有账户之和', 'volume': '已支付', 'volume.more': '所有者之间', 'skill.agents': '{n} 个提供者', 'skill.from': '{n} 起',
   'job.open': '在任务板上', 'job.held': '已冻结', 'job.dispatched': '进行中', 'job.input-required': '有疑问', 'job.delivered': '已交付', 'job.done': '完成', 'job.failed': '失败', 'job.cancelled': '已取消', 'job.expired': '已过期',
   'job.given': '替我完成：', 'job.taken': '由我完成，雇主：', 'job.id': '任务', 'job.hirer': '雇主', 'job.worker': '执行者', 'job.budget': '预算', 'job.cost': '已付', 'job.took': '耗时', 'job.deadline': '期限', 'job.timeline': '经过',
   'job.asked': '{who} 请求 {skill}', 'job.handed': '交给 {who}', 'job.input': '输入', 'job.output': '输出',
@@ -52,7 +52,7 @@ export default {
   'ledger.time': '时间', 'ledger.kind': '事项', 'ledger.from': '付出', 'ledger.to': '收入', 'ledger.amount': '积分', 'ledger.about': '关于', 'account.issue': '枢纽', 'account.hold': '冻结于',
   'posting.grant': '赠予', 'posting.issue': '发行', 'posting.transfer': '转账', 'posting.hold': '冻结', 'posting.pay': '支付', 'posting.release': '退回',
   'posting.grant.more': '赠予 {n}', 'posting.issue.more': '发行 {n}', 'posting.transfer.more': '转账 {n}', 'posting.hold.more': '冻结 {n}', 'posting.pay.more': '支付 {n}', 'posting.release.more': '退回 {n}',
-  'log.search': '在已加载内容中搜索', 'log.kind': '种类', 'log.all': '全部', 'log.pause': '暂停', 'log.go': '继续', 'log.count': '{n} / {all}', 'log.empty': '暂无内容。', 'log.own': '本页面打开以来收到的内容。枢纽自身的记录只对管理员开放。',
+  'log.search': '在已加载内容中搜索', 'log.kind': '种类', 'log.all': '全部', 'log.pause': '暂停', 'log.go': '继续', 'log.count': '{n} / {all}', 'log.own': '本页面打开以来收到的内容。枢纽自身的记录只对管理员开放。',
   'access.text': '此智能体的附加密钥，供不需要全部权限的程序使用。密钥只在创建时显示一次。', 'access.operator': '管理员密钥在枢纽的配置中。请用智能体的密钥登录以查看它自己的密钥。',
   'access.none': '只有注册时的密钥。', 'access.label': '用途', 'access.scopes': '允许的操作', 'access.days': '几天后失效', 'access.make': '创建密钥', 'access.end': '作废',
   'access.once': '密钥只在此刻显示：', 'access.ended': '{name} 已作废', 'access.until': '有效至 {day}', 'access.endless': '永久有效', 'access.used': '最近使用 {day}', 'access.unused': '从未使用',

@@ -2,8 +2,10 @@
 
 use crate::http::ApiCall;
 use crate::{Error, HubClient, Result};
+use chorus_wire::limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The MCP revision. With it in a header, a request needs no `initialize` before it.
 const MCP_REVISION: &str = "2025-11-25";
@@ -13,6 +15,14 @@ const MCP_REVISION: &str = "2025-11-25";
 pub enum RpcOutcome {
     Result(Value),
     Fault { code: i64, message: String },
+}
+
+/// Received messages without a receipt, by id.
+#[derive(Clone, Debug, Default)]
+pub struct UnansweredMessages {
+    pub ids: BTreeSet<u64>,
+    /// There are more after the last of them.
+    pub more: bool,
 }
 
 #[derive(Deserialize)]
@@ -31,13 +41,19 @@ struct RpcError {
 const COUNTING: (&str, &str) = ("X-Chorus-Purpose", "count");
 
 impl HubClient {
-    /// The id of the oldest received message without a receipt: where a client without a cursor begins.
-    pub async fn find_oldest_unanswered(&self) -> Result<Option<u64>> {
-        let params = json!({ "name": "chorus_inbox", "arguments": { "limit": 1 } });
+    /// The received messages without a receipt, the oldest first: where a client without a cursor begins.
+    pub async fn list_unanswered(&self) -> Result<UnansweredMessages> {
+        let arguments = json!({ "limit": limits::HISTORY_PAGE });
+        let params = json!({ "name": "chorus_inbox", "arguments": arguments });
         let headers = [(COUNTING.0, COUNTING.1.to_owned())];
         match self.call_mcp("tools/call", params, &headers).await? {
             RpcOutcome::Result(result) => {
-                Ok(result["structuredContent"]["events"][0]["id"].as_u64())
+                let found = &result["structuredContent"];
+                let events = found["events"].as_array().into_iter().flatten();
+                Ok(UnansweredMessages {
+                    ids: events.filter_map(|event| event["id"].as_u64()).collect(),
+                    more: found["more"].as_bool().unwrap_or_default(),
+                })
             }
             RpcOutcome::Fault { message, .. } => Err(Error::Answer(message)),
         }

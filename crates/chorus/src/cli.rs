@@ -45,12 +45,8 @@ pub struct CommonArgs {
 
 const GLOBAL_HEADING: &str = "Global options";
 
-/// `host:port` is taken as http://, as browsers and curl do.
 fn complete_hub_url(text: &str) -> Result<String, std::convert::Infallible> {
-    Ok(match text.contains("://") || text.is_empty() {
-        true => text.to_owned(),
-        false => format!("http://{text}"),
-    })
+    Ok(crate::next_step::complete_hub_url(text))
 }
 
 #[derive(Debug, clap::Subcommand)]

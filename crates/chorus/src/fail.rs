@@ -60,10 +60,15 @@ impl Fail {
         self.exit == ExitKind::NotRegistered && self.code != "NOT_REGISTERED"
     }
 
-    /// Whether this hub could not be reached. One whose certificate is not accepted was.
+    /// Whether this hub could not be reached.
     pub fn is_unreachable(&self, hub: &str) -> bool {
+        self.is_connection_lost() && self.message.contains(&format!("cannot reach {hub}:"))
+    }
+
+    /// Whether a later attempt may succeed: no server answered. One whose certificate is not accepted did.
+    pub fn is_connection_lost(&self) -> bool {
         self.exit == ExitKind::Transport
-            && self.message.contains(&format!("cannot reach {hub}:"))
+            && self.code != "NOT_UNDERSTOOD"
             && !self.message.contains("certificate")
     }
 

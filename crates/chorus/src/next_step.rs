@@ -50,6 +50,18 @@ fn describe_key_step(credentials: &AgentCredentials, hub: &str) -> String {
     )
 }
 
+/// `host:port` is http:// on this machine and https:// elsewhere: a key is not sent in clear unless the URL says so.
+pub fn complete_hub_url(text: &str) -> String {
+    if text.contains("://") || text.is_empty() {
+        return text.to_owned();
+    }
+    let local = format!("http://{text}");
+    match is_local(&local) {
+        true => local,
+        false => format!("https://{text}"),
+    }
+}
+
 /// Whether the hub's URL is of this machine.
 pub fn is_local(hub: &str) -> bool {
     let Ok(url) = url::Url::parse(hub) else {

@@ -59,8 +59,9 @@ async function printContract(document: JsonObject): Promise<string> {
     .replace(/^ *\* (?:Format: [\w-]+|@constant|@enum \{string\})\n/gm, "")
     .replace(/^( *)\/\*\*\n *\* (?:@description )?(.*)\n *\*\/$/gm, "$1/** $2 */")
     .replaceAll("/** @description ", "/** ")
-    // The first sentence is what an editor shows; the rest is in the contract, and the package stays small.
+    // The first clause is what an editor shows; the rest is in the contract, and the package stays small.
     .replace(/^( *\/\*\* [^\n]*?\.) [A-Z`][^\n]* \*\/$/gm, "$1 */")
+    .replace(/^( *\/\*\* [^\n]*?); [^\n]* \*\/$/gm, "$1. */")
     .replaceAll(" (enum property replaced by openapi-typescript)", "")
     .replaceAll("    ", " ");
   const operations = listOperations(document).map((operation) => printOperation(document, operation));

@@ -14,8 +14,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-/// How often the store is asked. A stream would hear it sooner, but would count as one that takes the agent's messages.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// First pause before the store is asked again. It doubles up to [`MAX_POLL_PAUSE`], so that many waits cost few reads. A stream
+/// would hear it sooner, but would count as one that takes the agent's messages.
+const FIRST_POLL_PAUSE: Duration = Duration::from_millis(100);
+const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// When the text of a sent message was shown to its receiver; `None` when it was not in time, or the hub is stopping.
 pub async fn wait_until_shown(
@@ -26,9 +28,10 @@ pub async fn wait_until_shown(
 ) -> Result<Option<UnixMicros>> {
     let deadline = Instant::now() + max_wait;
     let trace_id = trace_id.to_string();
+    let mut pause = FIRST_POLL_PAUSE;
     loop {
         let status = get_message_status(principal, hub, &trace_id).await?;
-        if status.shown_at.is_some() || !pause_until_next_poll(hub, deadline).await {
+        if status.shown_at.is_some() || !pause_until_next_poll(hub, deadline, &mut pause).await {
             return Ok(status.shown_at);
         }
     }
@@ -38,7 +41,7 @@ pub async fn wait_until_shown(
 pub struct AwaitedAnswer<'a> {
     pub trace_id: Uuid,
     pub receiver_id: &'a str,
-    /// The answer is in the same conversation, if the message is in one.
+    /// The answer is in the same conversation, or like the message in none.
     pub conversation_id: Option<&'a str>,
 }
 
@@ -52,6 +55,7 @@ pub async fn wait_for_answer(
     let own_name = principal.require_agent()?.agent_id.clone();
     let mut after = log::trace_id_seq(&sent.trace_id).to_u64();
     let deadline = Instant::now() + max_wait;
+    let mut pause = FIRST_POLL_PAUSE;
     loop {
         let since = Some(HistoryStart::AfterId(after));
         let peer = Some(sent.receiver_id);
@@ -62,25 +66,23 @@ pub async fn wait_for_answer(
             is_received && is_in_conversation(row, sent.conversation_id)
         };
         let answer = page.rows.into_iter().find(is_answer);
-        if answer.is_some() || !pause_until_next_poll(hub, deadline).await {
+        if answer.is_some() || !pause_until_next_poll(hub, deadline, &mut pause).await {
             return Ok(answer);
         }
     }
 }
 
 fn is_in_conversation(row: &HistoryRow, wanted: Option<&str>) -> bool {
-    wanted.is_none_or(|wanted| {
-        Envelope::parse(row.envelope.get())
-            .is_ok_and(|envelope| envelope.conversation_id() == Some(wanted))
-    })
+    Envelope::parse(row.envelope.get()).is_ok_and(|envelope| envelope.conversation_id() == wanted)
 }
 
 /// False when the time is over, or the hub is stopping.
-async fn pause_until_next_poll(hub: &HubContext, deadline: Instant) -> bool {
+async fn pause_until_next_poll(hub: &HubContext, deadline: Instant, pause: &mut Duration) -> bool {
     let now = Instant::now();
     if now >= deadline || hub.live_streams().is_draining() {
         return false;
     }
-    sleep_until(deadline.min(now + POLL_INTERVAL)).await;
+    sleep_until(deadline.min(now + *pause)).await;
+    *pause = (*pause * 2).min(MAX_POLL_PAUSE);
     true
 }

@@ -18,11 +18,14 @@ const LINK_PREFIX: &str = "cl_";
 const AGENT_SESSION_PREFIX: &str = "cc_";
 const OPERATOR_SESSION_PREFIX: &str = "co_";
 
+/// Octets of a link or of a session's credential.
+const TOKEN_BYTES: usize = 35;
+
 /// The form of a session's credential; any other text needs no query.
-pub(super) fn is_console_session(key: &str) -> bool {
+pub fn is_console_session(key: &str) -> bool {
     let has_prefix =
         key.starts_with(AGENT_SESSION_PREFIX) || key.starts_with(OPERATOR_SESSION_PREFIX);
-    has_prefix && key.len() == 35
+    has_prefix && key.len() == TOKEN_BYTES
 }
 
 /// The key that makes a link.
@@ -43,7 +46,7 @@ pub async fn create_console_link(
             fingerprint: operator.fingerprint,
         },
     };
-    insert_link(identity, maker).await
+    insert_link(identity, maker, principal.clone()).await
 }
 
 /// A link for the first operator key of the configuration, to be shown on the terminal of the hub; `None` without operators.
@@ -54,10 +57,17 @@ pub async fn create_operator_link(identity: &Identity) -> Result<Option<ConsoleL
     let maker = LinkMaker::Operator {
         fingerprint: key.fingerprint(),
     };
-    insert_link(identity, maker).await.map(Some)
+    // Made by the hub itself, for the terminal that it was started on: no act of an operator.
+    insert_link(identity, maker, Principal::Anonymous)
+        .await
+        .map(Some)
 }
 
-async fn insert_link(identity: &Identity, maker: LinkMaker) -> Result<ConsoleLink> {
+async fn insert_link(
+    identity: &Identity,
+    maker: LinkMaker,
+    principal: Principal,
+) -> Result<ConsoleLink> {
     let life = limits::CONSOLE_LINK_TTL;
     let link = ConsoleLink {
         link_token: random::new_secret(LINK_PREFIX),
@@ -77,6 +87,8 @@ async fn insert_link(identity: &Identity, maker: LinkMaker) -> Result<ConsoleLin
                 }
             };
             insert_token(txn, &link.link_token, agent, made_with.as_deref(), life).await?;
+            // a link of an operator is a credential.
+            principal.record_operator_act(txn, "create_console_link", "");
             Ok(link.clone())
         })
         .await
@@ -91,7 +103,8 @@ pub async fn open_console_session(
         let message = "the link was used before, or is older than five minutes; run `chorus console` for a new one";
         Error::new(ErrorCode::Unauthorized, message)
     };
-    if !link_token.expose().starts_with(LINK_PREFIX) {
+    let text = link_token.expose();
+    if !text.starts_with(LINK_PREFIX) || text.len() != TOKEN_BYTES {
         return Err(link_refused());
     }
     let link_hash = key_cache::hash_secret(link_token.expose());

@@ -16,7 +16,8 @@ mod session_token;
 pub use agent_caller::AgentCaller;
 pub(crate) use agent_caller::{CallerKey, DAY_MICROS, require_live_key};
 pub use console_session::{
-    create_console_link, create_operator_link, end_console_session, open_console_session,
+    create_console_link, create_operator_link, end_console_session, is_console_session,
+    open_console_session,
 };
 pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};

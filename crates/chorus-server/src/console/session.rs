@@ -2,12 +2,14 @@
 
 use crate::http::auth::{self, RequireKey};
 use crate::http::reply::{self, ApiResult};
-use crate::http::{app_state::AppState, body::JsonBytes};
+use crate::http::{admission, app_state::AppState, body::JsonBytes};
 use axum::extract::State;
 use chorus_hub::identity;
 use chorus_wire::console::ConsoleSignIn;
 use chorus_wire::reply::{ConsoleLink, ConsoleSession, ConsoleSessionEnded, SuccessReply};
 use chorus_wire::secret::Secret;
+use chorus_wire::{Error, ErrorCode};
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -22,11 +24,18 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// A token that signs a browser in once, within 300 seconds: `/console#/link/{link_token}`. It is in the fragment, which
 /// browsers do not send, so it reaches no log.
 #[utoipa::path(post, path = "/console/links", tag = "identity", security(("agent_key" = ["any"]), ("operator_key" = [])),
-    responses((status = 200, body = SuccessReply<ConsoleLink>, description = "The token of the link.")))]
+    responses((status = 200, body = SuccessReply<ConsoleLink>, description = "The token of the link."),
+        (status = 403, description = "The request came with a console session.")))]
 async fn create_console_link(
     State(state): State<AppState>,
     RequireKey(principal): RequireKey,
+    headers: HeaderMap,
 ) -> ApiResult {
+    // Otherwise a session would renew itself for ever.
+    if auth::parse_bearer(&headers)?.is_some_and(identity::is_console_session) {
+        let message = "a console session makes no links; use the key";
+        return Err(Error::new(ErrorCode::Forbidden, message).into());
+    }
     reply::wrapped_json(
         &state,
         StatusCode::OK,
@@ -42,14 +51,17 @@ async fn create_console_link(
         (status = 401, description = "The link was used before, or has expired.")))]
 async fn open_console_session(
     State(state): State<AppState>,
+    parts: Parts,
     JsonBytes(body): JsonBytes,
 ) -> ApiResult {
     let link_token = Secret::new(ConsoleSignIn::parse(&body)?.link_token);
-    reply::wrapped_json(
-        &state,
-        StatusCode::OK,
-        identity::open_console_session(state.hub.identity(), &link_token).await?,
-    )
+    // A link is a secret that can be guessed at (D-20).
+    admission::check_guesses_left(&state, &parts).await?;
+    let opened = identity::open_console_session(state.hub.identity(), &link_token).await;
+    if opened.is_err() {
+        admission::charge_wrong_secret(&state, &parts).await?;
+    }
+    reply::wrapped_json(&state, StatusCode::OK, opened?)
 }
 
 /// End a console session

@@ -235,12 +235,22 @@ async fn a_choice_that_is_undone_is_never_sent() {
     // On the first view: a decision is what needs the person most.
     let (id, mut stream) = asks(&alice, &moment()).await;
     let card = format!("[data-moment='{id}']");
-    stage
-        .browser
-        .click(&format!("{card} [data-option='0']"))
-        .await;
-    stage.browser.shows("You chose: 1: Now").await;
-    stage.browser.click(&format!("{card} [data-do=undo]")).await;
+    let option = format!("document.querySelector(\"{card} [data-option='0']\")");
+    stage.browser.eventually(&option).await;
+    // In one script: a choice is sent after three seconds, and several calls may take longer on a busy machine.
+    let choose_and_undo = format!(
+        "const done = arguments[0]; {option}.click(); \
+         const undo = () => {{ \
+           const button = document.querySelector(\"{card} [data-do=undo]\"); \
+           if (!button) return requestAnimationFrame(undo); \
+           const shown = document.querySelector(\"{card}\").innerText; button.click(); return done(shown); }}; \
+         undo();"
+    );
+    let shown = stage.browser.run_async(&choose_and_undo).await;
+    assert!(
+        shown.as_str().unwrap().contains("You chose: 1: Now"),
+        "{shown}"
+    );
     stage
         .browser
         .eventually(&format!(

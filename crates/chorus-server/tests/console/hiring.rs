@@ -128,6 +128,11 @@ async fn a_question_is_answered_and_a_job_is_cancelled_by_a_second_click() {
     stage.browser.click("[data-do=cancel]").await;
     stage.browser.shows("Really cancel it?").await;
     assert_eq!(read_job(&alice, id).await["state"], "dispatched");
+    // A second click within a second would be a double click.
+    stage
+        .browser
+        .run_async("setTimeout(arguments[0], 1_100)")
+        .await;
     stage.browser.click("[data-do=cancel]").await;
     stage
         .browser

@@ -25,11 +25,17 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
+    let is_operator = args.operator_key.is_some();
     let client = match args.operator_key {
         Some(key) => session::open_client(common, Some(key))?,
         None => ClientSession::open(common)?.client,
     };
-    let (link, seconds) = create_link(&client).await?;
+    let (link, seconds) = create_link(&client)
+        .await
+        .map_err(|fail| match is_operator {
+            true => fail.for_operator(),
+            false => fail,
+        })?;
     let is_opened = !args.print && !common.json && open_browser(&link);
     let output = json!({ "url": link, "expires_in_seconds": seconds });
     output::print_result(common.json, &output, || {

@@ -2,6 +2,7 @@
 
 use super::register::Args;
 use crate::agent_names::local_part;
+use crate::next_step::complete_hub_url;
 use crate::{cli::CommonArgs, fail::Fail};
 use chorus_client::files::AgentCredentials;
 use chorus_wire::identity;
@@ -22,10 +23,7 @@ pub fn ask_hub(
     }
     let default = replaced.map_or(DEFAULT_HUB, |credentials| &credentials.hub_url);
     let hub = ask_question("hub", Some(default))?;
-    let hub = hub.map(|hub| match hub.contains("://") {
-        true => hub,
-        false => format!("http://{hub}"),
-    });
+    let hub = hub.map(|hub| complete_hub_url(&hub));
     Ok(CommonArgs {
         hub,
         ..common.clone()

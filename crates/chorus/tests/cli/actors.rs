@@ -49,12 +49,12 @@ pub fn run(mut command: Command, input: &str) -> CommandOutput {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
+    // A command that reads no input may have ended already.
+    let written = child.stdin.take().unwrap().write_all(input.as_bytes());
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        written => written.unwrap(),
+    }
     let (output_sender, output_receiver) = channel();
     let pid = child.id();
     std::thread::spawn(move || output_sender.send(child.wait_with_output()));

@@ -128,7 +128,9 @@ fn watch_waits_for_a_hub_that_is_not_there_yet() {
         text.contains("waiting for the hub")
     });
     scene.hub = Hub::start(scene.folder.path(), &["--listen", &address]);
-    while alice.json(&["roster"]).is_empty() {}
+    await_condition("the watcher is on the roster", || {
+        !alice.json(&["roster"]).is_empty()
+    });
     alice.run(&["advise", "hello", "--nowhere"]).ok();
     assert!(watching.next_line().contains("hello"));
 }

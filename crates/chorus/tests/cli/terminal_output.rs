@@ -1,6 +1,7 @@
 //! Output for people: local times, headers on terminals, notes for empty lists, the other party of a job, grouped help.
 
 use crate::actors::{Agent, CommandOutput, RunningProcess, Scene, chorus, on_terminal, run};
+use crate::servers::await_condition;
 
 fn in_tokyo(agent: &Agent, args: &[&str], is_terminal: bool) -> CommandOutput {
     let mut command = agent.command(args);
@@ -99,7 +100,9 @@ fn the_jobs_of_a_worker_name_the_hirer_and_waiting_is_told() {
         "offer", "echo", "--cost", "0.10", "--count", "1", "--", "cat",
     ];
     let offering = RunningProcess::start(bob.command(&offer));
-    while alice.json(&["skills"]).is_empty() {}
+    await_condition("the skill is offered", || {
+        !alice.json(&["skills"]).is_empty()
+    });
     let hire = alice.command(&["hire", "echo", "--budget", "1", "--input", "{}", "--wait"]);
     let hired = run(on_terminal(&hire), "").ok();
     assert!(hired.out.contains("waiting for bob@chorus"), "{hired:?}");

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Between two messages, so that neither the pause after a wake nor the budget of a sender holds one back.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(12);
+/// The pause between two wakes of a session (WAK-03).
+const WAKE_PAUSE: Duration = Duration::from_secs(10);
 /// Max time until a session is woken before the test fails.
 const WAKE_TIMEOUT: Duration = Duration::from_secs(30);
 const SENDERS: [&str; 4] = ["bob", "carol", "dave", "erin"];
@@ -117,6 +119,7 @@ fn measure_wakes(scene: &Scene, model: &Model, terminal: &Terminal) {
     await_end_of_pause(Instant::now() + measure.silence);
     assert_eq!(model.turns().len(), before, "without mail nothing wakes it");
 
+    let burst_at = Instant::now();
     std::thread::scope(|scope| {
         for sender in &senders {
             scope.spawn(|| {
@@ -126,9 +129,12 @@ fn measure_wakes(scene: &Scene, model: &Model, terminal: &Terminal) {
             });
         }
     });
+    // On a busy machine twenty commands take longer than the pause between two wakes (WAK-03).
+    let pauses = burst_at.elapsed().as_secs() / WAKE_PAUSE.as_secs();
     await_end_of_pause(Instant::now() + MESSAGE_INTERVAL * 2);
     let wakes = model.turns().len() - before;
-    assert!((1..=2).contains(&wakes), "a burst is {wakes} wakes");
+    let most = 2 + pauses as usize;
+    assert!((1..=most).contains(&wakes), "a burst is {wakes} wakes");
 }
 
 /// What an earlier start of Claude Code has asked its user.

@@ -37,9 +37,10 @@ from .wake import wake as run_wake_loop
 CHORUS_VERSION: Literal["0.4"] = "0.4"
 CARD_VERSION: Literal["0.3"] = "0.3"
 WaitFor = Literal["shown", "receipt", "answer"]
-StreamReach = Literal["turns", "wakes"]
 """`shown`: a model or a person was shown the text. `receipt`: the receiver acknowledged the message. `answer`: the
 receiver wrote back in the conversation."""
+StreamReach = Literal["turns", "wakes"]
+"""What the reader of a stream does with a message: looks between turns, or starts a turn."""
 
 
 class Agent(IdentityCalls, ChannelCalls, FrameCalls, OrganisationCalls, MarketCalls, HandlerCalls):

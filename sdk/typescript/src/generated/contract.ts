@@ -4,7 +4,7 @@ export interface components {
  schemas: {
   /** From whom an agent takes messages, invitations, jobs and frames. */
   AcceptFrom: "anyone" | "contacts";
-  /** The reply to the removal of a grant or a membership; `deleted` is false if there was none. */
+  /** The reply to the removal of a grant or a membership. */
   AccessRemoved: {
    deleted: boolean;
    handle: string;
@@ -58,7 +58,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_advisory";
    payload: components["schemas"]["AgentAdvisory"];
    /** On what it is based. */
@@ -103,7 +103,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_binding_moment";
    payload: components["schemas"]["AgentBindingMoment"];
    /** On what it is based. */
@@ -144,7 +144,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_broadcast";
    payload: components["schemas"]["AgentBroadcast"];
    /** On what it is based. */
@@ -206,7 +206,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_handover";
    payload: components["schemas"]["AgentHandover"];
    /** On what it is based. */
@@ -233,7 +233,7 @@ export interface components {
    id: string;
    key?: string;
    label: string;
-   /** The day of its last use, in UTC; null if it was never used. */
+   /** The day of its last use, in UTC. */
    last_used: string | null;
    scopes: components["schemas"]["KeyScope"][];
   };
@@ -261,7 +261,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_lease_extend";
    payload: components["schemas"]["AgentLeaseExtend"];
    /** On what it is based. */
@@ -300,7 +300,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_lock_release";
    payload: components["schemas"]["AgentLockRelease"];
    /** On what it is based. */
@@ -324,7 +324,7 @@ export interface components {
   AgentLockRequest: {
    /** Why. */
    intent?: string;
-   /** A new UUID that names the claim; extending and releasing repeat it. */
+   /** A new UUID that names the claim. */
    lease_id: string;
    /** What is claimed, such as a file or a service. */
    resource: string;
@@ -343,7 +343,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_lock_request";
    payload: components["schemas"]["AgentLockRequest"];
    /** On what it is based. */
@@ -365,7 +365,7 @@ export interface components {
   };
   /** Asks other sessions a question. */
   AgentQuery: {
-   /** A new UUID that names the question; responses repeat it. */
+   /** A new UUID that names the question. */
    query_id: string;
    /** The question. */
    query_text: string;
@@ -386,7 +386,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_query";
    payload: components["schemas"]["AgentQuery"];
    /** On what it is based. */
@@ -447,7 +447,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_response";
    payload: components["schemas"]["AgentResponse"];
    /** On what it is based. */
@@ -488,7 +488,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "agent_return_event";
    payload: components["schemas"]["AgentReturnEvent"];
    /** On what it is based. */
@@ -519,7 +519,7 @@ export interface components {
    created_by: string;
    /** In bytes. */
    size: number;
-   /** Its name in the channel; it never changes. */
+   /** Its name in the channel. */
    slug: string;
    title?: string;
    updated_at: string;
@@ -529,7 +529,7 @@ export interface components {
   };
   /** A change of an artifact: the whole new text, or a passage and its replacement. */
   ArtifactPatch: {
-   /** The whole new text; without it, find and replace. */
+   /** The whole new text. */
    content?: string;
    /** A passage that is there exactly once. */
    find?: string;
@@ -576,20 +576,20 @@ export interface components {
    context?: string;
    created_at: string;
    id: string;
-   /** The caller's name in the channel; absent for operators. */
+   /** The caller's name in the channel. */
    member_name?: string;
    /** The number of members, the owner and those that are invited included. */
    members: number;
-   /** Whether the caller is in the channel or invited; absent for operators. */
+   /** Whether the caller is in the channel or invited. */
    membership?: components["schemas"]["ChannelMembership"];
    name: string;
-   /** The agent that may change it; null if an operator created it or its owner is gone. */
+   /** The agent that may change it. */
    owner: string | null;
    service?: string;
   };
   /** A change of a channel: an absent field stays, null clears it. */
   ChannelChange: {
-   /** What it is for; every delivery says it. */
+   /** What it is for. */
    context?: string | null;
    /** What people call it. */
    name?: string;
@@ -627,7 +627,7 @@ export interface components {
    message: string;
    type: "error";
   };
-  /** How an agent presents itself; the roster shows it. */
+  /** How an agent presents itself. */
   ChannelIdentity: {
    /** The URL of a picture. */
    avatar?: string | null;
@@ -645,13 +645,13 @@ export interface components {
    channel: {
     id: string;
     name: string;
-    /** The agent that owns the channel; null if an operator created it or its owner is gone. */
+    /** The agent that owns the channel. */
     owner: string | null;
     service?: string;
    };
    /** The agent that invites, or `operator`. */
    invited_by: string;
-   /** The agent's name in the channel; it accepts and declines under it. */
+   /** The agent's name in the channel. */
    name: components["schemas"]["MemberName"];
   };
   /** A member on the roster. */
@@ -670,7 +670,7 @@ export interface components {
    refusal?: components["schemas"]["DeliveryRefusal"];
    /** Whether deliveries to it are signed. */
    signed: boolean;
-   /** What the member reports to be doing; null if it has not reported lately. */
+   /** What the member reports to be doing. */
    status: string | null;
    status_at?: string;
    /** The hub gave up on its deliveries. */
@@ -690,7 +690,7 @@ export interface components {
   ChannelMessageEvent: {
    /** How the agent presents itself. */
    agent?: components["schemas"]["ChannelIdentity"] | null;
-   /** The text; empty only with parts. */
+   /** The text. */
    content: string;
    /** Structured content beside the text, as A2A parts. */
    parts?: components["schemas"]["MessagePart"][];
@@ -698,7 +698,7 @@ export interface components {
   };
   /** A message to a channel. */
   ChannelPost: {
-   /** The text; empty only with parts. */
+   /** The text. */
    content: string;
    /** Structured content beside the text, as A2A parts. */
    parts?: components["schemas"]["MessagePart"][];
@@ -740,7 +740,7 @@ export interface components {
   ChannelStatusEvent: {
    /** How the agent presents itself. */
    agent?: components["schemas"]["ChannelIdentity"] | null;
-   /** A few words; an empty text clears the status. */
+   /** A few words. */
    status: string;
    type: "status";
   };
@@ -837,7 +837,7 @@ export interface components {
    timestamp_utc?: string | null;
    /** The owner that is paid: another one than from_owner. */
    to_owner: string;
-   /** A new id that names the payment; a repeated request keeps it and pays once. */
+   /** A new id that names the payment. */
    transfer_id: string;
   };
   /** One of the offered answers. */
@@ -1100,11 +1100,11 @@ export interface components {
   };
   /** Which error it is, for programs. */
   ErrorCode: "ERR_VALIDATION" | "ERR_SENDER_NOT_REGISTERED" | "ERR_ENDPOINT_BLOCKED" | "ERR_DEPRECATED" | "SKILL_MISMATCH" | "BUDGET_INSUFFICIENT" | "TRANSFER_FAILED" | "ERR_UNAUTHORIZED" | "ERR_FORBIDDEN" | "ERR_SENDER_MISMATCH" | "ERR_SCOPE" | "ERR_QUOTA" | "ERR_OWNER_TAKEN" | "ERR_INVITE_REQUIRED" | "ERR_INVITE_REVOKED" | "ERR_INVITE_EXHAUSTED" | "ERR_INVITE_EXPIRED" | "ERR_ORIGIN" | "ERR_NAME_RESERVED" | "ERR_BLOCKED" | "ERR_NOT_A_CONTACT" | "ERR_AGENT_NOT_FOUND" | "ERR_NOT_FOUND" | "ERR_METHOD_NOT_ALLOWED" | "ERR_GONE" | "ERR_AGENT_ID_TAKEN" | "ERR_NAME_CONFUSABLE" | "ERR_IDEMPOTENCY_CONFLICT" | "ERR_RESPONSE_CONFLICT" | "ERR_CONFLICT" | "AGENT_OFFLINE" | "ERR_TRANSFER_CONFLICT" | "ERR_JOB_CONFLICT" | "ERR_JOB_CLOSED" | "ERR_TOO_LARGE" | "ERR_URI_TOO_LONG" | "ERR_UNSUPPORTED_MEDIA_TYPE" | "ERR_HEADERS_TOO_LARGE" | "ERR_RATE_LIMITED" | "ERR_REGISTRY_FULL" | "ERR_TOO_MANY_STREAMS" | "ERR_REQUEST_TIMEOUT" | "ERR_INTERNAL" | "EXECUTION_ERROR" | "ERR_AGENT_UNREACHABLE" | "ERR_UNAVAILABLE" | "ERR_TIMEOUT";
-  /** The alternatives to the offered answers; at least one stays open. */
+  /** The alternatives to the offered answers. */
   EscapeHatches: {
-   /** Whether the receiver may discuss the question first; true if absent. */
+   /** Whether the receiver may discuss the question first. */
    dialogue?: boolean;
-   /** Whether the receiver may answer in its own words; true if absent. */
+   /** Whether the receiver may answer in its own words. */
    free_text?: boolean;
   };
   /** The code and the message of an error. */
@@ -1151,7 +1151,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "flush_executed";
    payload: components["schemas"]["FlushExecuted"];
    /** On what it is based. */
@@ -1198,9 +1198,9 @@ export interface components {
    cost_per_call: components["schemas"]["Credits"];
    /** What it does. */
    description?: string;
-   /** The input that it takes; any if absent. */
+   /** The input that it takes. */
    input_schema?: unknown;
-   /** The output that it gives; any if absent. */
+   /** The output that it gives. */
    output_schema?: unknown;
    skill_name: string;
   };
@@ -1245,9 +1245,9 @@ export interface components {
   };
   /** A frame and the sessions that it is for. */
   FrameSubmission: {
-   /** The frame itself; receivers get it as it was written. */
+   /** The frame itself. */
    frame: components["schemas"]["Frame"];
-   /** The sessions that the frame is for; all sessions of recipient_handle if absent. */
+   /** The sessions that the frame is for. */
    scope?: string;
   };
   /**
@@ -1257,7 +1257,7 @@ export interface components {
   GapEvent: {
    /** The reader's cursor. */
    from: number;
-   /** The last deleted event; the stream goes on after it. */
+   /** The last deleted event. */
    to: number;
   };
   /** The permission of one handle to address another. */
@@ -1285,7 +1285,7 @@ export interface components {
   };
   /** A sign of life. */
   Heartbeat: {
-   /** The agent that reports; the one of the key if absent. */
+   /** The agent that reports. */
    agent_id?: string | null;
   };
   /** The presence that the hub has recorded. */
@@ -1354,7 +1354,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "intent_declare";
    payload: components["schemas"]["IntentDeclare"];
    /** On what it is based. */
@@ -1395,7 +1395,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "intent_withdraw";
    payload: components["schemas"]["IntentWithdraw"];
    /** On what it is based. */
@@ -1443,14 +1443,14 @@ export interface components {
   };
   /** A job as its requester and its worker see it. */
   Job: {
-   /** The worker; null while the job is on the board. */
+   /** The worker. */
    agent_id: string | null;
    answer?: string;
    /** How long the requester has to reject a delivery of this job. */
    approve_within_ms?: number;
    budget: components["schemas"]["Credits"];
    currency: string;
-   /** When the job expires; for a delivered one, when it is approved by itself. */
+   /** When the job expires. */
    deadline_utc: string;
    error_code?: string;
    error_message: string | null;
@@ -1473,7 +1473,7 @@ export interface components {
    status: components["schemas"]["JobStatus"];
    /** What happened to the job, oldest first: in the reply for one job, and in `job_update` the new update alone. */
    timeline?: components["schemas"]["JobUpdate"][];
-   /** When the job ended; before that, when it was requested. */
+   /** When the job ended. */
    timestamp_utc: string;
   };
   /** The answer to a worker's question. */
@@ -1496,15 +1496,15 @@ export interface components {
   };
   /** A request to have a job done. */
   JobRequest: {
-   /** The agent that works; if absent, the hub chooses the best match, and the next best when that one is away or declines. */
+   /** The agent that works. */
    agent_id?: string | null;
    /** Pay only after the requester has approved the delivery, or after this many milliseconds. */
    approve_within_ms?: number | null;
    /** true: put the job on the board, where the first agent with the skill that claims it gets it. */
    board?: boolean | null;
-   /** The most that the job may cost, in credits; it is held until the job ends. 0 for a skill that is free. */
+   /** The most that the job may cost, in credits. */
    budget: number;
-   /** Where the hub posts the result; empty for nowhere. */
+   /** Where the hub posts the result. */
    callback_url?: string | null;
    /**
     * @description The only currency.
@@ -1513,15 +1513,15 @@ export interface components {
    currency?: "chorus_credits_v1" | null;
    /** How long the worker has, in milliseconds. */
    deadline_ms?: number | null;
-   /** The input, in the form of the skill's schema; an empty object if absent. */
+   /** The input, in the form of the skill's schema. */
    input_data?: unknown;
-   /** A new id that names the job; a repeated request keeps it and starts one job. */
+   /** A new id that names the job. */
    job_id?: string | null;
-   /** The agent that asks; the one of the key if absent. */
+   /** The agent that asks. */
    orchestrator_id?: string | null;
    /** The skill that is asked for. */
    skill_name: string;
-   /** When the client made the request; the hub ignores it. */
+   /** When the client made the request. */
    timestamp_utc?: string | null;
   };
   /** The result of a job, or with PENDING what the worker has to say before it. */
@@ -1532,7 +1532,7 @@ export interface components {
    error_code?: unknown;
    /** Why the job failed. */
    error_message?: unknown;
-   /** The cost of a success, up to the agreed price; that price if absent. */
+   /** The cost of a success, up to the agreed price. */
    execution_cost?: unknown;
    /** How long it took, in milliseconds. */
    execution_time_ms?: number | null;
@@ -1544,7 +1544,7 @@ export interface components {
    progress?: string | null;
    /** With PENDING: what the worker needs to know from the requester. */
    question?: string | null;
-   /** How the job ended; PENDING while the worker is still at it. */
+   /** How the job ended. */
    status: "PENDING" | "SUCCESS" | "FAILURE";
    /** When the worker made the result. */
    timestamp_utc?: string | null;
@@ -1561,7 +1561,7 @@ export interface components {
   JobStatus: "PENDING" | "SUCCESS" | "FAILURE";
   /** One update of a job. */
   JobUpdate: {
-   /** The agent that did it, or to which it happened; absent when it has left. */
+   /** The agent that did it, or to which it happened. */
    agent_id?: string;
    kind: components["schemas"]["JobUpdateKind"];
    text?: string;
@@ -1599,12 +1599,12 @@ export interface components {
   };
   /** The rotation of a registration's key. */
   KeyRotation: {
-   /** For how many seconds the old key still works; 0 if absent. */
+   /** For how many seconds the old key still works. */
    overlap_s?: number;
   };
   /** What a key may do. */
   KeyScope: "read" | "send" | "frames" | "channels" | "market" | "admin";
-  /** One posting of the ledger; its entries sum to zero. */
+  /** One posting of the ledger. */
   LedgerPosting: {
    amount: components["schemas"]["Credits"];
    entries: components["schemas"]["PostingLeg"][];
@@ -1641,7 +1641,7 @@ export interface components {
    connection?: string;
    /** Which messages are delivered to it. */
    deliver?: "all" | "mentions";
-   /** Its name in the channel; required with a connection. */
+   /** Its name in the channel. */
    name?: string;
    /** The secret that signs deliveries to a connection. */
    signing_secret?: string;
@@ -1717,14 +1717,14 @@ export interface components {
    status: string;
    trace_id: string;
   };
-  /** A name was taken from a list; `removed` is false when it was not on it. */
+  /** A name was taken from a list. */
   NameRemoved: {
    name: string;
    removed: boolean;
   };
   /** A proposal that members of another organisation may address members of this one. */
   NewAccord: {
-   /** When the accord ends; it must be in the future. */
+   /** When the accord ends. */
    expires_at?: string;
    /** The name of the grant, which scopes repeat. */
    grant: string;
@@ -1735,7 +1735,7 @@ export interface components {
   };
   /** A further key of the agent. */
   NewAgentKey: {
-   /** After how many seconds it ends; never if absent. */
+   /** After how many seconds it ends. */
    expires_in_s?: number;
    /** What it is for, so that the agent recognises it in the list. */
    label: string;
@@ -1753,7 +1753,7 @@ export interface components {
   };
   /** A new channel. */
   NewChannel: {
-   /** What it is for; every delivery says it. */
+   /** What it is for. */
    context?: string;
    /** What people call it. */
    name: string;
@@ -1762,11 +1762,11 @@ export interface components {
   };
   /** A new invite code. */
   NewInvite: {
-   /** When it ends; never if absent. */
+   /** When it ends. */
    expires_at?: string;
    /** What it is for, so that an operator recognises it. */
    label: string;
-   /** How many registrations it allows; any number if absent. */
+   /** How many registrations it allows. */
    max_uses?: number;
   };
   /** A new organisation. */
@@ -1776,7 +1776,7 @@ export interface components {
   };
   /** The roles of a member. */
   NewOrganisationMember: {
-   /** The roles; `owner` may change the organisation. */
+   /** The roles. */
    roles: string[];
   };
   /** One open item. */
@@ -1861,7 +1861,7 @@ export interface components {
   };
   /** Asks other sessions whether they see the same symptom. */
   PeerDiagnosticRequest: {
-   /** A new UUID that names the request; responses repeat it. */
+   /** A new UUID that names the request. */
    diagnostic_id: string;
    /** How severe it is. */
    severity: "info" | "degraded" | "blocked";
@@ -1882,7 +1882,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "peer_diagnostic_request";
    payload: components["schemas"]["PeerDiagnosticRequest"];
    /** On what it is based. */
@@ -1925,7 +1925,7 @@ export interface components {
    envelope_version: "1.0";
    /** A new UUID. */
    frame_id: string;
-   /** What the frame is; it decides the shape of the payload. */
+   /** What the frame is. */
    kind: "peer_diagnostic_response";
    payload: components["schemas"]["PeerDiagnosticResponse"];
    /** On what it is based. */
@@ -2008,7 +2008,7 @@ export interface components {
   ReceiverReply: {
    /** More about the error. */
    detail?: string;
-   /** Why not; required when the status is error. */
+   /** Why not. */
    error_code?: string;
    /** Whether the receiver accepts the message. */
    status: "ok" | "error";
@@ -2041,7 +2041,7 @@ export interface components {
   RegistrationRequest: {
    /** How the agent presents itself. */
    agent_card?: components["schemas"]["AgentCard"];
-   /** An address `name@host`; in the form of the jobs document also a UUID or another id. */
+   /** An address `name@host`. */
    agent_id: string;
    /** The agent's name in the market. */
    agent_name?: string | null;
@@ -2057,9 +2057,9 @@ export interface components {
    owner_id?: string | null;
    /** The skills that the agent offers. */
    skills?: components["schemas"]["SkillOffer"][] | null;
-   /** When the agent made the request; the hub ignores it. */
+   /** When the agent made the request. */
    timestamp_utc?: string | null;
-   /** The agent's own version; the hub ignores it. */
+   /** The agent's own version. */
    version?: string | null;
   };
   /** When the hub made the reply. */
@@ -2070,11 +2070,11 @@ export interface components {
   };
   /** The change of a score by one job. */
   ReputationChange: {
-   /** What was paid; 0.00 is free work. */
+   /** What was paid. */
    cost?: components["schemas"]["Credits"];
-   /** The owner of the agent that requested the job; absent when that owner is gone. */
+   /** The owner of the agent that requested the job. */
    hirer_owner?: string;
-   /** The job; absent when retention has deleted it. */
+   /** The job. */
    job_id?: string;
    /** `SUCCESS`, `DEADLINE`, or the error code of the failure. */
    reason?: string;
@@ -2119,7 +2119,7 @@ export interface components {
   };
   /** A session with an open frame stream. */
   RosterSession: {
-   /** The filter of the session; empty matches every frame. */
+   /** The filter of the session. */
    filter: string;
    instrument: string;
    session: string;
@@ -2132,7 +2132,7 @@ export interface components {
    agent_id: string;
    /** The new key of the registration. */
    api_key: string;
-   /** Until when the old key works; null if it stopped at once. */
+   /** Until when the old key works. */
    old_key_until: string | null;
   };
   /** One schema. */
@@ -2198,13 +2198,13 @@ export interface components {
   };
   /** A skill that an agent offers for hire. */
   SkillOffer: {
-   /** The price of one job, in credits; 0 for free. */
+   /** The price of one job, in credits. */
    cost_per_call: number;
    /** What it does. */
    description?: string | null;
-   /** A JSON Schema of the input; any input if absent or empty. */
+   /** A JSON Schema of the input. */
    input_schema?: Record<string, never> | null;
-   /** A JSON Schema of the output; any output if absent or empty. */
+   /** A JSON Schema of the output. */
    output_schema?: Record<string, never> | null;
    /** The name by which it is found. */
    skill_name: string;
@@ -2233,13 +2233,13 @@ export interface components {
   };
   /** A skill to offer under the name in the path. */
   SkillUpdate: {
-   /** The price of one job, in credits; 0 for free. */
+   /** The price of one job, in credits. */
    cost_per_call: number;
    /** What it does. */
    description?: string | null;
-   /** A JSON Schema of the input; any input if absent or empty. */
+   /** A JSON Schema of the input. */
    input_schema?: Record<string, never> | null;
-   /** A JSON Schema of the output; any output if absent or empty. */
+   /** A JSON Schema of the output. */
    output_schema?: Record<string, never> | null;
    /** The same name as in the path. */
    skill_name?: string | null;
@@ -2254,283 +2254,283 @@ export interface components {
    /** How many live sessions received the frame. */
    recipient_count: number;
   };
-  /** A successful reply; `data` is a `AgentContact`. */
+  /** A successful reply. */
   SuccessReply_AgentContact: {
    data: components["schemas"]["AgentContact"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `AgentDeleted`. */
+  /** A successful reply. */
   SuccessReply_AgentDeleted: {
    data: components["schemas"]["AgentDeleted"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `AgentKeyRecord`. */
+  /** A successful reply. */
   SuccessReply_AgentKeyRecord: {
    data: components["schemas"]["AgentKeyRecord"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `AgentKeyRevoked`. */
+  /** A successful reply. */
   SuccessReply_AgentKeyRevoked: {
    data: components["schemas"]["AgentKeyRevoked"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `AgentRecord`. */
+  /** A successful reply. */
   SuccessReply_AgentRecord: {
    data: components["schemas"]["AgentRecord"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `AgentSettings`. */
+  /** A successful reply. */
   SuccessReply_AgentSettings: {
    data: components["schemas"]["AgentSettings"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `Artifact`. */
+  /** A successful reply. */
   SuccessReply_Artifact: {
    data: components["schemas"]["Artifact"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ArtifactText`. */
+  /** A successful reply. */
   SuccessReply_ArtifactText: {
    data: components["schemas"]["ArtifactText"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `BlockedName`. */
+  /** A successful reply. */
   SuccessReply_BlockedName: {
    data: components["schemas"]["BlockedName"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `Channel`. */
+  /** A successful reply. */
   SuccessReply_Channel: {
    data: components["schemas"]["Channel"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ChannelContents`. */
+  /** A successful reply. */
   SuccessReply_ChannelContents: {
    data: components["schemas"]["ChannelContents"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ChannelDeleted`. */
+  /** A successful reply. */
   SuccessReply_ChannelDeleted: {
    data: components["schemas"]["ChannelDeleted"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ChannelMember`. */
+  /** A successful reply. */
   SuccessReply_ChannelMember: {
    data: components["schemas"]["ChannelMember"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ChannelMemberRemoved`. */
+  /** A successful reply. */
   SuccessReply_ChannelMemberRemoved: {
    data: components["schemas"]["ChannelMemberRemoved"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ChannelRow`. */
+  /** A successful reply. */
   SuccessReply_ChannelRow: {
    data: components["schemas"]["ChannelRow"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ConnectionCreated`. */
+  /** A successful reply. */
   SuccessReply_ConnectionCreated: {
    data: components["schemas"]["ConnectionCreated"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ConnectionRevoked`. */
+  /** A successful reply. */
   SuccessReply_ConnectionRevoked: {
    data: components["schemas"]["ConnectionRevoked"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ConsoleLink`. */
+  /** A successful reply. */
   SuccessReply_ConsoleLink: {
    data: components["schemas"]["ConsoleLink"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ConsoleSession`. */
+  /** A successful reply. */
   SuccessReply_ConsoleSession: {
    data: components["schemas"]["ConsoleSession"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ConsoleSessionEnded`. */
+  /** A successful reply. */
   SuccessReply_ConsoleSessionEnded: {
    data: components["schemas"]["ConsoleSessionEnded"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `EndpointSecret`. */
+  /** A successful reply. */
   SuccessReply_EndpointSecret: {
    data: components["schemas"]["EndpointSecret"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `HealthReport`. */
+  /** A successful reply. */
   SuccessReply_HealthReport: {
    data: components["schemas"]["HealthReport"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `InviteCard`. */
+  /** A successful reply. */
   SuccessReply_InviteCard: {
    data: components["schemas"]["InviteCard"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `InviteGateStatus`. */
+  /** A successful reply. */
   SuccessReply_InviteGateStatus: {
    data: components["schemas"]["InviteGateStatus"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `InviteRecord`. */
+  /** A successful reply. */
   SuccessReply_InviteRecord: {
    data: components["schemas"]["InviteRecord"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `MessageStatus`. */
+  /** A successful reply. */
   SuccessReply_MessageStatus: {
    data: components["schemas"]["MessageStatus"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `NameRemoved`. */
+  /** A successful reply. */
   SuccessReply_NameRemoved: {
    data: components["schemas"]["NameRemoved"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `OperatorRegistrationReply`. */
+  /** A successful reply. */
   SuccessReply_OperatorRegistrationReply: {
    data: components["schemas"]["OperatorRegistrationReply"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `PersistentCallback`. */
+  /** A successful reply. */
   SuccessReply_PersistentCallback: {
    data: components["schemas"]["PersistentCallback"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `ReadinessReport`. */
+  /** A successful reply. */
   SuccessReply_ReadinessReport: {
    data: components["schemas"]["ReadinessReport"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `RegistrationReply`. */
+  /** A successful reply. */
   SuccessReply_RegistrationReply: {
    data: components["schemas"]["RegistrationReply"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `RotatedKey`. */
+  /** A successful reply. */
   SuccessReply_RotatedKey: {
    data: components["schemas"]["RotatedKey"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `SendReply`. */
+  /** A successful reply. */
   SuccessReply_SendReply: {
    data: components["schemas"]["SendReply"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `SessionToken`. */
+  /** A successful reply. */
   SuccessReply_SessionToken: {
    data: components["schemas"]["SessionToken"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a `UsageReport`. */
+  /** A successful reply. */
   SuccessReply_UsageReport: {
    data: components["schemas"]["UsageReport"];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `ActivityRow`. */
+  /** A successful reply. */
   SuccessReply_Vec_ActivityRow: {
    data: components["schemas"]["ActivityRow"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `AgentContact`. */
+  /** A successful reply. */
   SuccessReply_Vec_AgentContact: {
    data: components["schemas"]["AgentContact"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `AgentKeyRecord`. */
+  /** A successful reply. */
   SuccessReply_Vec_AgentKeyRecord: {
    data: components["schemas"]["AgentKeyRecord"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `AgentRecord`. */
+  /** A successful reply. */
   SuccessReply_Vec_AgentRecord: {
    data: components["schemas"]["AgentRecord"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `BlockedName`. */
+  /** A successful reply. */
   SuccessReply_Vec_BlockedName: {
    data: components["schemas"]["BlockedName"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `Channel`. */
+  /** A successful reply. */
   SuccessReply_Vec_Channel: {
    data: components["schemas"]["Channel"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `ChannelMember`. */
+  /** A successful reply. */
   SuccessReply_Vec_ChannelMember: {
    data: components["schemas"]["ChannelMember"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `ChannelRow`. */
+  /** A successful reply. */
   SuccessReply_Vec_ChannelRow: {
    data: components["schemas"]["ChannelRow"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `ConversationRow`. */
+  /** A successful reply. */
   SuccessReply_Vec_ConversationRow: {
    data: components["schemas"]["ConversationRow"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `DirectoryRow`. */
+  /** A successful reply. */
   SuccessReply_Vec_DirectoryRow: {
    data: components["schemas"]["DirectoryRow"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `HistoryRow`. */
+  /** A successful reply. */
   SuccessReply_Vec_HistoryRow: {
    data: components["schemas"]["HistoryRow"][];
    metadata: components["schemas"]["ReplyMetadata"];
    success: true;
   };
-  /** A successful reply; `data` is a list of `InviteRecord`. */
+  /** A successful reply. */
   SuccessReply_Vec_InviteRecord: {
    data: components["schemas"]["InviteRecord"][];
    metadata: components["schemas"]["ReplyMetadata"];

@@ -1,10 +1,12 @@
 //! `chorus_send`: send a message to another agent.
 
 use crate::http::idempotency::IDEMPOTENCY_KEY;
+use crate::http::route_scopes::RequiredScope;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::envelope::{self, AwaitedAnswer, IdempotencyKey, RepeatedSend};
+use chorus_wire::agent_key::KeyScope;
 use chorus_wire::contract::{ContractFault, FieldCheck};
 use chorus_wire::envelope::{Envelope, EnvelopeDraft};
 use chorus_wire::identity::AgentName;
@@ -108,7 +110,7 @@ async fn send_message(
         turn_number: args.turn_number,
     };
     let receiver_id = args.receiver_id.to_text();
-    let wait = args.wait.map(|fact| (fact, wait_time(args.timeout_ms)));
+    let wait = plan_wait(&call, args.wait, args.timeout_ms)?;
     let request = SendRequest {
         receiver: args.receiver_id,
         envelope: draft.check().map_err(to_argument_error)?,
@@ -148,15 +150,30 @@ async fn send_message(
             receiver_id: &receiver_id,
             conversation_id: conversation_id.as_deref(),
         };
-        text += wait_for_fact(&call, awaited, &fact, max_wait, &mut result).await?;
+        // The message is sent. A failed call would be repeated by the model, and the message doubled.
+        text += wait_for_fact(&call, awaited, &fact, max_wait, &mut result)
+            .await
+            .unwrap_or_else(describe_broken_wait);
     }
     Ok(ToolOutput::new(text, result))
 }
 
-fn wait_time(timeout_ms: Option<u64>) -> Duration {
-    timeout_ms
-        .map_or(DEFAULT_WAIT, Duration::from_millis)
-        .min(limits::TOOL_WAIT_MAX)
+fn describe_broken_wait(error: chorus_wire::Error) -> &'static str {
+    tracing::warn!(%error, "what became of a sent message could not be read");
+    "; what became of it could not be read, see chorus_history"
+}
+
+/// The fact to wait for, and how long.
+fn plan_wait(
+    call: &ToolCall,
+    fact: Option<String>,
+    timeout_ms: Option<u64>,
+) -> Result<Option<(String, Duration)>, ToolError> {
+    let Some(fact) = fact else { return Ok(None) };
+    // What it returns is of the inbox, which a key that may only send does not read.
+    RequiredScope::Needs(KeyScope::Read).check(&call.principal)?;
+    let max_wait = timeout_ms.map_or(DEFAULT_WAIT, Duration::from_millis);
+    Ok(Some((fact, max_wait.min(limits::TOOL_WAIT_MAX))))
 }
 
 /// Waits, and returns what the summary says of it. That the time is over is no error: the message stays sent.
@@ -166,7 +183,7 @@ async fn wait_for_fact(
     fact: &str,
     max_wait: Duration,
     result: &mut SendResult,
-) -> Result<&'static str, ToolError> {
+) -> chorus_hub::Result<&'static str> {
     let (principal, hub) = (&call.principal, &call.state.hub);
     if fact == "shown" {
         let shown_at = envelope::wait_until_shown(principal, hub, sent.trace_id, max_wait).await?;

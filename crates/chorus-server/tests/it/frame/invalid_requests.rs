@@ -38,7 +38,7 @@ story!(a_wrong_method_is_a_405_in_the_form_of_frames, |hub| async {
         ("DELETE", "/handles/~alice/roster"),
         ("POST", "/handles/~alice/grants/~bob"),
         ("POST", "/handles/~alice/grants"),
-        ("GET", "/orgs"),
+        ("DELETE", "/orgs"),
         ("POST", "/orgs/~acme/members"),
         ("GET", "/orgs/~acme/members/~bob/accept"),
         ("PUT", "/orgs/~acme/accords"),

@@ -129,16 +129,25 @@ story!(tools_ask_for_the_scopes_of_their_routes, |hub| async {
     //
     let alice = hub.agent("alice").await;
     let (_, reader) = create_key(&alice, &["read"], None).await;
-    let call = async |name: &str, arguments: Value| {
+    let (_, sender) = create_key(&alice, &["send"], None).await;
+    let call_with = async |key: &Caller, name: &str, arguments: Value| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
-        let request = reader
+        let request = key
             .request("POST", "/mcp")
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2025-11-25")
             .json(&body);
         Answer::of(request).await.json()["result"].clone()
     };
+    let call = async |name: &str, arguments: Value| call_with(&reader, name, arguments).await;
     assert_ne!(call("chorus_inbox", json!({})).await["isError"], true);
+    // To wait for an answer is to read the inbox.
+    let letter = json!({"receiver_id": "alice", "text": "x", "sender_culture": "en", "wait": "answer", "timeout_ms": 1});
+    let refused = call_with(&sender, "chorus_send", letter).await.to_string();
+    assert!(
+        refused.contains("ERR_SCOPE") && refused.contains("read"),
+        "{refused}"
+    );
     for (tool, arguments, scope) in [
         (
             "chorus_send",

@@ -33,6 +33,9 @@ story!(a_console_link_opens_one_session_as_its_agent, |hub| async {
     let who = session.post("/heartbeat", &json!({})).await.json();
     assert_eq!(who["agent_id"], "alice@chorus");
     session.get("/invites").await.refused(403, "ERR_FORBIDDEN");
+    // It cannot renew itself.
+    let another = session.post("/console/links", &json!({})).await;
+    another.refused(403, "ERR_FORBIDDEN");
     let message = spend_link(&hub, &link)
         .await
         .refused(401, "ERR_UNAUTHORIZED");

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The operations that take an operator's key and change something, with the act that each records.
-const ACTS: [(&str, &str); 18] = [
+const ACTS: [(&str, &str); 19] = [
     ("add_channel_member", "add_member"),
     ("create_artifact", "create_artifact"),
     ("create_channel", "create_channel"),
+    ("create_console_link", "create_console_link"),
     ("create_invite", "create_invite"),
     ("create_persistent_callback", "create_callback"),
     ("delete_channel", "delete_channel"),
@@ -110,6 +111,7 @@ story!(
         operator.delete("/invites").await.data(200);
         move_credits(&operator).await;
         let id = run_a_channel(&operator).await;
+        operator.post("/console/links", &json!({})).await.data(200);
         operator.delete("/agents/bob").await.data(200);
 
         let acts = list_acts(&operator).await;
@@ -131,6 +133,7 @@ story!(
             ("change_member", format!("{id} oak")),
             ("remove_member", format!("{id} oak")),
             ("delete_channel", id),
+            ("create_console_link", String::new()),
             ("unregister", "bob@chorus".to_owned()),
         ];
         let found: Vec<(&str, String)> = acts.iter().map(act_and_target).collect();
@@ -169,5 +172,7 @@ async fn every_operation_that_an_operator_may_change_something_with_is_known() {
     let mut known: BTreeSet<&str> = ACTS.iter().map(|(operation, _)| *operation).collect();
     // The same act as `register_agent_as_operator`.
     known.insert("register_agent");
+    // Signs a page out; nothing of the hub changes.
+    known.insert("end_console_session");
     assert_eq!(taking, known);
 }

@@ -3,6 +3,7 @@
 use super::DoctorCheck;
 use crate::agent_names::local_part;
 use crate::cli::CommonArgs;
+use crate::fail::Fail;
 use crate::next_step::is_local;
 use chorus_client::HubClient;
 use chorus_client::files::AgentCredentials;
@@ -55,8 +56,13 @@ async fn check_key(client: &HubClient, credentials: &AgentCredentials) -> Vec<Do
             std::iter::once(accepted).chain(clock).collect()
         }
         Err(error) => {
-            let fix = format!("chorus register {name} --hub {hub} --new-identity");
-            vec![DoctorCheck::wrong("key", error.to_string(), fix)]
+            let text = error.to_string();
+            // A new identity helps only where the hub knows the key no longer.
+            let fix = match Fail::from(error).is_refused_key() {
+                true => format!("chorus register {name} --hub {hub} --new-identity"),
+                false => "chorus doctor   # again, in a while".to_owned(),
+            };
+            vec![DoctorCheck::wrong("key", text, fix)]
         }
     }
 }

@@ -105,8 +105,13 @@ fn complete_scope(text: &str) -> String {
         None => (text, None),
     };
     if let Some(org) = head.strip_prefix("org:") {
-        let members = tail.map(|tail| tail.strip_prefix("members").unwrap_or(tail));
-        let role = members.unwrap_or_default().trim_matches(['/', '*']);
+        let tail = tail.unwrap_or_default();
+        // `members-eu` is a role, `members/…` is the long form.
+        let role = match tail.strip_prefix("members") {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
+            Some(_) | None => tail,
+        };
+        let role = role.trim_matches(['/', '*']);
         return match role {
             "" => format!("org:{}/members/*", with_tilde(org)),
             role => format!("org:{}/members/{role}/*", with_tilde(org)),

@@ -1,7 +1,7 @@
 //! `chorus watch`: prints the frames for this session, live; it resumes after a disconnect and reports gaps.
 
 use super::{format, frame_context, frame_context::FrameContext, frame_context::SenderArgs};
-use crate::fail::{ExitKind, Fail};
+use crate::fail::Fail;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, output};
 use chorus_client::backoff::Backoff;
@@ -118,7 +118,7 @@ async fn open_when_reachable<'a>(
     let mut failures = 0;
     loop {
         let fail = match FrameContext::open(common, sender.clone()).await {
-            Err(fail) if fail.exit_kind() == ExitKind::Transport => fail,
+            Err(fail) if fail.is_connection_lost() => fail,
             opened => return opened,
         };
         failures += 1;

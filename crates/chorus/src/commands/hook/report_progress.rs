@@ -136,7 +136,11 @@ impl ReportProgress {
         cursor: Cursor,
     ) -> chorus_client::Result<()> {
         let count = self.stop_count(session) + 1;
-        self.saved.announced = Some(cursor.to_string());
+        // Never back: what was announced once would be announced again.
+        let newest = self
+            .announced_cursor()
+            .map_or(cursor, |told| told.max(cursor));
+        self.saved.announced = Some(newest.to_string());
         self.saved.stops.retain(|(name, _)| name != session);
         self.saved.stops.push((session.to_owned(), count));
         let excess = self.saved.stops.len().saturating_sub(MAX_SESSIONS);

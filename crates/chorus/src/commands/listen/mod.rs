@@ -17,7 +17,7 @@ use chorus_client::limits;
 use chorus_client::{envelope::trace_time, event_stream::StreamEvent};
 use chorus_wire::message::{MessageEvent, ReceiptEvent, ReceiverReply, ShownEvent};
 use chorus_wire::{cursor::Cursor, time::UnixMicros};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 #[derive(Debug, clap::Args)]
@@ -69,6 +69,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         remaining,
         hub_replays: true,
         unsent_replies: VecDeque::new(),
+        waiting_mail: None,
     }
     .run_loop(stop)
     .await
@@ -95,6 +96,14 @@ struct InboxListener<'a> {
     hub_replays: bool,
     /// Replies that could not be sent because the hub was unreachable.
     unsent_replies: VecDeque<(String, ReceiverReply)>,
+    /// The mail that waited when an identity of which nothing was known began here.
+    waiting_mail: Option<WaitingMail>,
+}
+
+/// The messages without a receipt at the hub, up to the log's sequence `last_seq`.
+struct WaitingMail {
+    ids: BTreeSet<u64>,
+    last_seq: u64,
 }
 
 impl InboxListener<'_> {
@@ -147,6 +156,7 @@ impl InboxListener<'_> {
                 let peer = peer.to_owned();
                 match dir {
                     MessageDirection::Received if self.remaining == 0 => return Ok(()),
+                    MessageDirection::Received if self.is_acknowledged(row.id) => {}
                     MessageDirection::Received
                         if self.args.since.is_some_and(|since| id <= since) => {}
                     MessageDirection::Received => {
@@ -275,21 +285,35 @@ impl InboxListener<'_> {
         };
         // An identity of which nothing is known begins with the mail that waits for it at the hub.
         let from = match from {
-            None if is_new_here => self.first_waiting_message().await,
+            None if is_new_here => self.find_waiting_mail(event.cursor).await,
             from => from,
         };
         if from.is_some() || !is_new_here {
             self.catch_up(from).await?;
+            // The next run goes on where this one ended, not at the end of the log.
+            if self.remaining == 0 {
+                return Ok(());
+            }
         }
         self.save_progress(event.cursor, None)
     }
 
-    /// Where to read the hub's history from to begin with the oldest message that has no receipt; `None` when there is none, or
-    /// when the hub does not say.
-    async fn first_waiting_message(&self) -> Option<String> {
-        match self.session.client.find_oldest_unanswered().await {
-            Ok(oldest) => {
-                oldest.map(|oldest| Cursor::from_log_seq(oldest.saturating_sub(1)).to_string())
+    /// Notes which messages have no receipt, and returns where to read the hub's history from to begin with the oldest of them;
+    /// `None` when there is none, or when the hub does not say. `opened_at` is the end of the log when the stream was opened.
+    async fn find_waiting_mail(&mut self, opened_at: Option<Cursor>) -> Option<String> {
+        match self.session.client.list_unanswered().await {
+            Ok(unanswered) => {
+                let oldest = *unanswered.ids.first()?;
+                let newest = unanswered.ids.last().copied();
+                let last_seq = match unanswered.more {
+                    true => newest,
+                    false => opened_at.map(|cursor| cursor.seq).max(newest),
+                };
+                self.waiting_mail = Some(WaitingMail {
+                    ids: unanswered.ids,
+                    last_seq: last_seq.unwrap_or_default(),
+                });
+                Some(Cursor::from_log_seq(oldest.saturating_sub(1)).to_string())
             }
             Err(error) => {
                 tracing::warn!(
@@ -298,6 +322,13 @@ impl InboxListener<'_> {
                 None
             }
         }
+    }
+
+    /// Whether a received message had its receipt already when this identity began here.
+    fn is_acknowledged(&self, id: u64) -> bool {
+        self.waiting_mail
+            .as_ref()
+            .is_some_and(|mail| id <= mail.last_seq && !mail.ids.contains(&id))
     }
 
     async fn handle_message(

@@ -37,7 +37,9 @@ impl OperatorFile {
         // Another process was first: its key is the one that counts.
         let key = match is_new {
             true => Secret::new(text),
-            false => read_key(&path)?.unwrap_or_else(|| Secret::new(text)),
+            false => read_key(&path)?.ok_or_else(|| {
+                Fail::usage_error(format!("{} is empty; remove it", path.display()))
+            })?,
         };
         Ok(Self { path, key, is_new })
     }

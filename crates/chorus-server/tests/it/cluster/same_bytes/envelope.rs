@@ -328,6 +328,7 @@ async fn streams(transcript: &mut Transcript, alice: &str, bob: &str) -> String 
     transcript.record_events(&mut again, 1).await;
     open_refused_streams(transcript, bob).await;
     use_session_token(transcript, bob).await;
+    use_console_link(transcript, bob).await;
     // A key that is taken back ends what was opened with it.
     let fresh = transcript
         .post(alice, "/register", &registration("alice@chorus"))
@@ -351,6 +352,23 @@ async fn open_refused_streams(transcript: &mut Transcript, bob: &str) {
     }
     transcript.get("", "/agent/inbox").await.expect_status(401);
     transcript.get(OPERATOR_KEY, "/agent/inbox").await;
+}
+
+/// A link signs a browser in, once, until it signs out.
+async fn use_console_link(transcript: &mut Transcript, bob: &str) {
+    let links = "/console/links";
+    let link = transcript.post(bob, links, &json!({})).await;
+    let link = json!({"link_token": link.expect_status(200).text_at("/data/link_token")});
+    let refused = transcript.post("", links, &json!({})).await;
+    refused.expect_status(401);
+    let path = "/console/session";
+    let opened = transcript.post("", path, &link).await.expect_status(200);
+    let session = opened.text_at("/data/session_token");
+    transcript.post("", path, &link).await.expect_status(401);
+    let renewed = transcript.post(&session, links, &json!({})).await;
+    renewed.expect_status(403);
+    transcript.delete(&session, path).await.expect_status(200);
+    transcript.delete(&session, path).await.expect_status(401);
 }
 
 /// A session token opens one stream, once.

@@ -89,6 +89,8 @@ async fn organisations(transcript: &mut Transcript, gina: &str, hugo: &str) {
         .post("", "/orgs", &json!({"handle": "~none"}))
         .await
         .expect_status(401);
+    transcript.get(gina, "/orgs").await.expect_status(200);
+    transcript.get("", "/orgs").await.expect_status(401);
     for (key, org, who, body) in [
         (gina, "~acme", "~hugo", json!({"roles": ["ops"]})),
         (gina, "~acme", "~hugo", json!({"roles": "ops"})),

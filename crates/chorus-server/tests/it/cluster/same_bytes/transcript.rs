@@ -5,6 +5,7 @@ use crate::support::actors::STEP_TIMEOUT;
 use crate::support::hub::{Hub, within};
 use serde_json::Value;
 use std::fmt::Write;
+use std::io::Read;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -159,7 +160,7 @@ impl Transcript {
         let _ = within(STEP_TIMEOUT, socket.read_to_end(&mut bytes))
             .await
             .expect("an answer in time");
-        let text = String::from_utf8(bytes).expect("text");
+        let text = unpack_gzip(bytes);
         let (head, body) = text
             .split_once("\r\n\r\n")
             .unwrap_or_else(|| panic!("no answer to {}: {text}", ask.path));
@@ -369,6 +370,30 @@ fn without_date(head: &str) -> String {
 }
 
 /// Head and body, with the length checked here, since placeholders have other lengths.
+/// A response as text: with a packed body, that of what is in it, whose length replaces the packed one.
+fn unpack_gzip(response: Vec<u8>) -> String {
+    const HEAD_END: &[u8] = b"\r\n\r\n";
+    let response = match String::from_utf8(response) {
+        Ok(text) => return text,
+        Err(error) => error.into_bytes(),
+    };
+    let at = response
+        .windows(HEAD_END.len())
+        .position(|bytes| bytes == HEAD_END)
+        .expect("a head");
+    let head = String::from_utf8(response[..at].to_vec()).expect("a head of text");
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+    let packed = &response[at + HEAD_END.len()..];
+    let mut body = String::new();
+    flate2::read::GzDecoder::new(packed)
+        .read_to_string(&mut body)
+        .expect("gzip of text");
+    let length = |bytes: usize| format!("content-length: {bytes}");
+    assert!(head.contains(&length(packed.len())), "{head}");
+    let head = head.replace(&length(packed.len()), &length(body.len()));
+    format!("{head}\r\n\r\n{body}")
+}
+
 fn check_length(ask: &RawRequest, head: &str, body: &str) -> (String, String) {
     let mut lines = Vec::new();
     for line in without_date(head).lines() {
