@@ -3,7 +3,7 @@
 //! A file in a checkout comes from its authors. A host starts `chorus` in every checkout, so without a confirmation the
 //! authors of any repository could choose the hub that the user's agent listens to.
 
-use crate::{fail::Fail, session};
+use crate::{command_client, fail::Fail};
 use chorus_client::files::{WORKSPACE_FILE, atomic_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -29,7 +29,7 @@ pub struct ConfirmedWorkspaces {
 impl ConfirmedWorkspaces {
     /// The user's list. An unreadable one confirms nothing.
     pub fn read_list() -> Result<Self, Fail> {
-        let list = session::home_folder()?.join(LIST_FILE);
+        let list = command_client::home_folder()?.join(LIST_FILE);
         let files = std::fs::read_to_string(&list)
             .ok()
             .and_then(|text| serde_json::from_str(&text).ok())

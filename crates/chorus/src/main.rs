@@ -2,6 +2,7 @@
 
 mod agent_names;
 mod cli;
+mod command_client;
 mod command_examples;
 mod command_help;
 mod commands;
@@ -12,7 +13,6 @@ mod local_time;
 mod machine_memory;
 mod next_step;
 mod output;
-mod session;
 mod stop_signal;
 
 use clap::FromArgMatches;

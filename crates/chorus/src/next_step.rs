@@ -1,12 +1,12 @@
 //! Completes the error of a command: which credential file, which hub, and what to do next.
 
 use crate::agent_names::local_part;
-use crate::{cli::CommonArgs, fail::Fail, session};
+use crate::{cli::CommonArgs, command_client, fail::Fail};
 use chorus_client::files::AgentCredentials;
 
 /// Adds what the command knows and its error does not: the file and the hub.
 pub fn explain_error(fail: Fail, common: &CommonArgs) -> Fail {
-    let Ok(files) = session::identity_files(common) else {
+    let Ok(files) = command_client::identity_files(common) else {
         return fail;
     };
     let saved = AgentCredentials::read_from(&files).ok().flatten();

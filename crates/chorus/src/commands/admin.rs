@@ -6,7 +6,7 @@ use super::market::jobs::parse_status;
 use super::market::read_input::parse_amount;
 use super::register::parse_secret;
 use crate::stop_signal::StopSignal;
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
 use chorus_wire::credits::Credits;
@@ -220,7 +220,7 @@ async fn list_jobs(
 fn operator_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient, Fail> {
     let key =
         key.ok_or_else(|| Fail::usage_error("pass --operator-key or set CHORUS_OPERATOR_KEY"))?;
-    session::open_client(common, Some(key))
+    command_client::open_client(common, Some(key))
 }
 
 async fn copy_database(
@@ -244,7 +244,7 @@ async fn copy_database(
 }
 
 async fn check_ready(common: &CommonArgs) -> Result<(), Fail> {
-    let output: serde_json::Value = session::open_client(common, None)?
+    let output: serde_json::Value = command_client::open_client(common, None)?
         .fetch_data(ApiCall::get("/ready"))
         .await?;
     output::print_result(common.json, &output, || "ready".into());

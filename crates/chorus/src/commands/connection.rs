@@ -1,7 +1,7 @@
 //! `chorus connection`: prints, rotates or revokes the agent's connection string (CHN-01…04).
 
 use super::channel::read_text;
-use crate::session::{self, ClientSession};
+use crate::command_client::{self, CommandClient};
 use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_client::channel::{SavedConnection, SigningSecret};
 use chorus_wire::secret::Secret;
@@ -41,7 +41,7 @@ fn save_signing_secret(common: &CommonArgs, args: &Args) -> Result<bool, Fail> {
         true => Some(Secret::new(read_text(&["-".to_owned()])?.trim().to_owned())),
         false => None,
     };
-    SigningSecret::save(&session::identity_files(common)?, &origin, secret)?;
+    SigningSecret::save(&command_client::identity_files(common)?, &origin, secret)?;
     let result = json!({"origin": origin, "verified": is_kept});
     output::print_result(common.json, &result, || match is_kept {
         true => format!("deliveries of {origin} must be signed"),
@@ -54,10 +54,10 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if save_signing_secret(common, &args)? {
         return Ok(());
     }
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     if args.revoke {
-        let revoked = session.client.revoke_connection().await?;
-        SavedConnection::remove_file(&session.files)?;
+        let revoked = command.client.revoke_connection().await?;
+        SavedConnection::remove_file(&command.files)?;
         output::print_result(common.json, &json!({"revoked": revoked}), || {
             if revoked {
                 "the connection string is dead".into()
@@ -68,16 +68,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         return Ok(());
     }
     let saved =
-        SavedConnection::read_for(&session.files, &session.credentials)?.filter(|_| !args.rotate);
+        SavedConnection::read_for(&command.files, &command.credentials)?.filter(|_| !args.rotate);
     let new = saved.is_none();
     let connection = match saved {
         Some(saved) => saved,
         None => {
             let new_connection = SavedConnection::for_agent(
-                &session.credentials,
-                session.client.create_connection().await?,
+                &command.credentials,
+                command.client.create_connection().await?,
             );
-            new_connection.save(&session.files)?;
+            new_connection.save(&command.files)?;
             new_connection
         }
     };

@@ -2,7 +2,7 @@
 
 use super::browser::open_browser;
 use super::register::parse_secret;
-use crate::session::{self, ClientSession};
+use crate::command_client::{self, CommandClient};
 use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_wire::secret::Secret;
@@ -27,8 +27,8 @@ pub struct Args {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let is_operator = args.operator_key.is_some();
     let client = match args.operator_key {
-        Some(key) => session::open_client(common, Some(key))?,
-        None => ClientSession::open(common)?.client,
+        Some(key) => command_client::open_client(common, Some(key))?,
+        None => CommandClient::open(common)?.client,
     };
     let (link, seconds) = create_link(&client)
         .await

@@ -1,7 +1,7 @@
 //! `chorus block|unblock|contacts`: decides which agents may contact you.
 
 use crate::agent_names::{check_expanded, explain_unknown};
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_wire::contact::AcceptFrom;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn parse_accept_from(text: &str) -> Result<AcceptFrom, String> {
 }
 
 pub async fn block(common: &CommonArgs, args: BlockArgs) -> Result<(), Fail> {
-    let client = ClientSession::open(common)?.client;
+    let client = CommandClient::open(common)?.client;
     let Some(name) = args.name else {
         let blocks = client.list_blocks().await?;
         output::print_list(
@@ -61,7 +61,7 @@ pub async fn block(common: &CommonArgs, args: BlockArgs) -> Result<(), Fail> {
 }
 
 pub async fn unblock(common: &CommonArgs, args: UnblockArgs) -> Result<(), Fail> {
-    let client = ClientSession::open(common)?.client;
+    let client = CommandClient::open(common)?.client;
     let removed = client.unblock(&args.name).await?;
     output::print_result(common.json, &removed, || {
         let name = output::escape_controls(&removed.name);
@@ -75,7 +75,7 @@ pub async fn unblock(common: &CommonArgs, args: UnblockArgs) -> Result<(), Fail>
 }
 
 pub async fn contacts(common: &CommonArgs, args: ContactsArgs) -> Result<(), Fail> {
-    let client = ClientSession::open(common)?.client;
+    let client = CommandClient::open(common)?.client;
     for name in &args.add {
         check_expanded(name)?;
         if let Err(error) = client.add_contact(name).await {

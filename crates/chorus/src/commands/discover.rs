@@ -1,6 +1,6 @@
 //! `chorus discover`: lists the agents of a hub with their cultures (SKL-36, SKL-37).
 
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_wire::reach::AgentReach;
 use chorus_wire::reply::DirectoryRow;
 
@@ -12,7 +12,7 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let mut rows = session::open_directory_client(common)?
+    let mut rows = command_client::open_directory_client(common)?
         .list_directory()
         .await?;
     rows.retain(|row| row.online || !args.online);

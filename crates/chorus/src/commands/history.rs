@@ -1,7 +1,7 @@
 //! `chorus history`: prints past messages from the local files or from the hub (SKL-26, TRN-56).
 
 use crate::fail::{ExitKind, Fail};
-use crate::{agent_names, cli::CommonArgs, output, session, session::ClientSession};
+use crate::{agent_names, cli::CommonArgs, command_client, command_client::CommandClient, output};
 use chorus_client::files::{HistoryLine, HistoryStore, history::MessageDirection};
 use chorus_wire::{message::HistoryRow, time::UnixMicros};
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 }
 
 async fn print_local(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
-    let history = HistoryStore::open_folder(session::identity_files(common)?.history);
+    let history = HistoryStore::open_folder(command_client::identity_files(common)?.history);
     let since = match &args.since {
         None => None,
         Some(text) => {
@@ -72,7 +72,7 @@ async fn find_peer(common: &CommonArgs, name: &str, lines: &[HistoryLine]) -> Re
     match peers.as_slice() {
         [peer] => Ok((*peer).to_owned()),
         [] => {
-            let client = session::open_directory_client(common)?;
+            let client = command_client::open_directory_client(common)?;
             match agent_names::resolve_agent(&client, name).await {
                 Err(fail) if fail.exit_kind() == ExitKind::Refused => Err(fail),
                 Err(_) => Ok(name.to_owned()),
@@ -87,14 +87,14 @@ async fn find_peer(common: &CommonArgs, name: &str, lines: &[HistoryLine]) -> Re
 }
 
 async fn print_remote(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
-    let me = &session.credentials.agent_id;
+    let command = CommandClient::open(common)?;
+    let me = &command.credentials.agent_id;
     let wanted = match &args.peer {
-        Some(name) => Some(agent_names::resolve_or_keep(&session.client, name).await?),
+        Some(name) => Some(agent_names::resolve_or_keep(&command.client, name).await?),
         None => None,
     };
     let mut is_empty = true;
-    let mut history = session.client.read_history(args.since.clone());
+    let mut history = command.client.read_history(args.since.clone());
     while let Some(rows) = history.next_page().await? {
         for row in &rows {
             let (dir, peer) = peer_side(me, row);

@@ -1,7 +1,7 @@
 //! `chorus keys`: lists, creates and ends the further keys of the agent, and rotates the registration's key.
 
 use super::duration::parse_duration;
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::channel::SavedConnection;
 use chorus_client::files::AgentCredentials;
 use chorus_wire::agent_key::{AgentKeyRecord, KeyRotation, KeyScope, NewAgentKey};
@@ -48,9 +48,9 @@ fn parse_scope(text: &str) -> Result<KeyScope, String> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     match args.command {
-        KeysCommand::List => list_keys(common, &session).await,
+        KeysCommand::List => list_keys(common, &command).await,
         KeysCommand::Create {
             label,
             scopes,
@@ -61,7 +61,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 scopes,
                 expires_in_s: expires.map(|expires| expires.as_secs()),
             };
-            let made = session.client.create_key(&new).await?;
+            let made = command.client.create_key(&new).await?;
             output::print_result(common.json, &made, || {
                 let key = made.key.as_ref().map_or("", |key| key.expose());
                 format!(
@@ -72,18 +72,18 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             Ok(())
         }
         KeysCommand::Revoke { id } => {
-            let ended = session.client.revoke_key(&id).await?;
+            let ended = command.client.revoke_key(&id).await?;
             output::print_result(common.json, &ended, || {
                 format!("the key {id} has ended, and what was made with it")
             });
             Ok(())
         }
-        KeysCommand::Rotate { overlap } => rotate_key(common, &session, overlap).await,
+        KeysCommand::Rotate { overlap } => rotate_key(common, &command, overlap).await,
     }
 }
 
-async fn list_keys(common: &CommonArgs, session: &ClientSession) -> Result<(), Fail> {
-    let keys = session.client.list_keys().await?;
+async fn list_keys(common: &CommonArgs, command: &CommandClient) -> Result<(), Fail> {
+    let keys = command.client.list_keys().await?;
     for key in &keys {
         output::print_result(common.json, key, || format_key(key));
     }
@@ -113,27 +113,27 @@ fn format_key(key: &AgentKeyRecord) -> String {
 
 async fn rotate_key(
     common: &CommonArgs,
-    session: &ClientSession,
+    command: &CommandClient,
     overlap: Option<Duration>,
 ) -> Result<(), Fail> {
     // Before the hub replaces the key: a file that cannot be written would lose the new one.
-    let slot = AgentCredentials::reserve_slot(&session.files, true)?;
+    let slot = AgentCredentials::reserve_slot(&command.files, true)?;
     let rotation = KeyRotation {
         overlap_s: Some(overlap.map_or(0, |overlap| overlap.as_secs())),
     };
     // From the old key: if the answer is lost, the command run again repeats the same request.
-    let digest = Sha256::digest(session.credentials.api_key.expose().as_bytes());
+    let digest = Sha256::digest(command.credentials.api_key.expose().as_bytes());
     let request: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let rotated = session.client.rotate_key(&rotation, &request).await?;
+    let rotated = command.client.rotate_key(&rotation, &request).await?;
     slot.save(AgentCredentials {
         api_key: rotated.api_key.clone(),
-        ..session.credentials.clone()
+        ..command.credentials.clone()
     })?;
-    SavedConnection::remove_file(&session.files)?;
+    SavedConnection::remove_file(&command.files)?;
     let until = rotated.old_key_until.map(|at| at.to_string());
     let shown = serde_json::json!({"agent_id": rotated.agent_id, "old_key_until": until});
     output::print_result(common.json, &shown, || {
-        let file = session.files.credentials.display();
+        let file = command.files.credentials.display();
         let old = match &until {
             Some(until) => format!("works until {}", crate::local_time::date_time(until)),
             None => "and what was made with it have ended".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::registration_defaults::{ask_hub, ask_missing};
 use crate::confirmed_workspaces::ConfirmedWorkspaces;
-use crate::{agent_names, cli::CommonArgs, fail::Fail, output, session};
+use crate::{agent_names, cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState};
 use chorus_client::identity::RegistrationRequest;
@@ -50,7 +50,7 @@ pub fn parse_secret(text: &str) -> Result<Secret, std::convert::Infallible> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let files = session::identity_files(common)?;
+    let files = command_client::identity_files(common)?;
     let saved = AgentCredentials::read_from(&files)?;
     if let Some(credentials) = saved.as_ref().filter(|_| !args.new_identity) {
         return report_existing(common, &args, &files, credentials).await;
@@ -80,7 +80,7 @@ pub async fn register_quietly(
         show_key: false,
         new_identity: false,
     };
-    let files = session::identity_files(common)?;
+    let files = command_client::identity_files(common)?;
     Ok(register_agent(common, &args, &files).await?.0)
 }
 
@@ -90,7 +90,7 @@ async fn register_agent(
     args: &Args,
     files: &IdentityFiles,
 ) -> Result<(AgentCredentials, Option<PathBuf>), Fail> {
-    let client = session::open_client(common, None)?;
+    let client = command_client::open_client(common, None)?;
     let request = registration_request(&client, args).await?;
     // SKL-22: reserve the file before the hub issues the key.
     let slot = AgentCredentials::reserve_slot(files, args.new_identity)?;

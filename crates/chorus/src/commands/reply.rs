@@ -1,6 +1,6 @@
 //! `chorus reply`: sends the receiver's reply to a message that came by stream (SKL-16, R-34).
 
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_wire::message::ReceiverReply;
 use serde_json::json;
 
@@ -34,8 +34,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             detail: args.detail,
         },
     };
-    let session = ClientSession::open(common)?;
-    session.client.send_response(&args.trace_id, &reply).await?;
+    let command = CommandClient::open(common)?;
+    command.client.send_response(&args.trace_id, &reply).await?;
     let output = json!({ "trace_id": args.trace_id, "response": reply });
     output::print_result(common.json, &output, || {
         format!(

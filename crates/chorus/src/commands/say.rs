@@ -2,7 +2,7 @@
 
 use super::channel::{PartsArg, read_parts, read_text};
 use super::secret_url;
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::channel::{CallbackClient, OutgoingEvent, SavedCallback};
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent, ChannelIdentity};
 use chorus_wire::secret::Secret;
@@ -100,7 +100,7 @@ fn callback_url(common: &CommonArgs, args: &mut Args) -> Result<Secret, Fail> {
     {
         return Ok(Secret::new(args.words.remove(0)));
     }
-    let saved = SavedCallback::read_all(&session::identity_files(common)?)?;
+    let saved = SavedCallback::read_all(&command_client::identity_files(common)?)?;
     choose_delivery(saved, args).map(|saved| saved.callback)
 }
 

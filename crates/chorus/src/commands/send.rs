@@ -4,7 +4,7 @@ use super::duration::parse_duration;
 use super::send_wait::{SentMessage, WaitedFact};
 use crate::agent_names;
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, session, session::ClientSession};
+use crate::{cli::CommonArgs, command_client, command_client::CommandClient, output};
 use chorus_client::direct;
 use chorus_client::files::{
     AgentCredentials, HistoryLine, HistoryStore, IdentityFiles, InboxState,
@@ -63,36 +63,36 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 }
 
 async fn send_by_hub(common: &CommonArgs, args: &Args, text: String) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
-    let culture = match args.culture.clone().or(session.read_state()?.culture) {
+    let command = CommandClient::open(common)?;
+    let culture = match args.culture.clone().or(command.read_state()?.culture) {
         Some(culture) => culture,
-        None => fetch_culture(&session).await?,
+        None => fetch_culture(&command).await?,
     };
     check_length(&text)?;
-    let peer = agent_names::resolve_or_keep(&session.client, &args.to).await?;
+    let peer = agent_names::resolve_or_keep(&command.client, &args.to).await?;
     let envelope = draft_envelope(
         args,
-        &session.files,
+        &command.files,
         &peer,
-        &session.credentials.agent_id,
+        &command.credentials.agent_id,
         culture,
         text,
     )?
     .into_envelope();
     let envelope = envelope.map_err(|e| Fail::usage_error(e.message))?;
-    let accepted = match session
+    let accepted = match command
         .client
         .send_message(&peer, &envelope, args.retry)
         .await
     {
         Ok(accepted) => accepted,
         Err(error) => {
-            return Err(agent_names::explain_unknown(&session.client, &args.to, error).await);
+            return Err(agent_names::explain_unknown(&command.client, &args.to, error).await);
         }
     };
     let output = json!(accepted.sent);
     output::print_result(common.json, &output, || format_sent(&peer, &accepted.sent));
-    append_sent(&session.files, &peer, accepted.at.clone(), &envelope);
+    append_sent(&command.files, &peer, accepted.at.clone(), &envelope);
     check_delivery(&accepted.sent)?;
     match args.wait {
         Some(fact) => {
@@ -101,7 +101,7 @@ async fn send_by_hub(common: &CommonArgs, args: &Args, text: String) -> Result<(
                 conversation_id: envelope.conversation_id(),
                 accepted: &accepted,
             };
-            waiting.wait_for(common, &session, fact, args.timeout).await
+            waiting.wait_for(common, &command, fact, args.timeout).await
         }
         None => Ok(()),
     }
@@ -114,7 +114,7 @@ async fn send_direct(
     url: &str,
 ) -> Result<(), Fail> {
     check_length(&text)?;
-    let files = session::identity_files(common)?;
+    let files = command_client::identity_files(common)?;
     let saved = AgentCredentials::read_from(&files)?;
     let saved_culture = saved
         .as_ref()
@@ -190,10 +190,10 @@ fn draft_envelope(
 }
 
 /// The culture on the hub's card, for an identity that another tool registered.
-async fn fetch_culture(session: &ClientSession) -> Result<String, Fail> {
-    let record = session
+async fn fetch_culture(command: &CommandClient) -> Result<String, Fail> {
+    let record = command
         .client
-        .fetch_record(&session.credentials.agent_id)
+        .fetch_record(&command.credentials.agent_id)
         .await?;
     let culture = record
         .agent_card

@@ -3,7 +3,7 @@
 use super::duration::format_duration;
 use super::listen::ReceivedMessage;
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, output};
 use chorus_client::envelope::AcceptedMessage;
 use chorus_wire::envelope::Envelope;
 use serde_json::json;
@@ -30,7 +30,7 @@ impl SentMessage<'_> {
     pub async fn wait_for(
         self,
         common: &CommonArgs,
-        session: &ClientSession,
+        command: &CommandClient,
         fact: WaitedFact,
         timeout: Duration,
     ) -> Result<(), Fail> {
@@ -45,7 +45,7 @@ impl SentMessage<'_> {
                 "waiting up to {time} until it is {goal}; Ctrl-C stops waiting, the message stays sent"
             );
         }
-        let client = &session.client;
+        let client = &command.client;
         let has_happened = match fact {
             WaitedFact::Shown => {
                 let status = client.wait_until_shown(&trace_id, timeout).await?;

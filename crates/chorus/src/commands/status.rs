@@ -1,7 +1,7 @@
 //! `chorus status`: prints the delivery state of a message.
 
 use crate::fail::{ExitKind, Fail};
-use crate::{agent_names, cli::CommonArgs, output, session::ClientSession};
+use crate::{agent_names, cli::CommonArgs, command_client::CommandClient, output};
 use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
@@ -12,12 +12,12 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     let trace_id = match Uuid::try_parse(&args.message) {
         Ok(_) => args.message,
-        Err(_) => find_last_sent(&session, &args.message).await?,
+        Err(_) => find_last_sent(&command, &args.message).await?,
     };
-    let status = session.client.fetch_message_status(&trace_id).await?;
+    let status = command.client.fetch_message_status(&trace_id).await?;
     output::print_result(common.json, &status, || {
         let mut text = format!(
             "{} from {} to {}, sent {}",
@@ -57,10 +57,10 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 }
 
 /// The trace id of the last message that this agent sent to another.
-async fn find_last_sent(session: &ClientSession, name: &str) -> Result<String, Fail> {
-    let peer = agent_names::resolve_agent(&session.client, name).await?;
-    let me = &session.credentials.agent_id;
-    let mut history = session.client.read_history(None);
+async fn find_last_sent(command: &CommandClient, name: &str) -> Result<String, Fail> {
+    let peer = agent_names::resolve_agent(&command.client, name).await?;
+    let me = &command.credentials.agent_id;
+    let mut history = command.client.read_history(None);
     let mut last = None;
     while let Some(rows) = history.next_page().await? {
         let sent = rows

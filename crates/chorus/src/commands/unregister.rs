@@ -1,6 +1,6 @@
 //! `chorus unregister`: removes the agent from the hub and its local credentials; the history stays (TRN-32).
 
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::Error;
 
 #[derive(Debug, clap::Args)]
@@ -11,18 +11,18 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     if !args.yes {
-        let name = &session.credentials.agent_id;
+        let name = &command.credentials.agent_id;
         return Err(Fail::usage_error(format!(
             "this gives up {name} for good; say so with --yes"
         )));
     }
-    let deleted = session
+    let deleted = command
         .client
-        .unregister_agent(&session.credentials.agent_id)
+        .unregister_agent(&command.credentials.agent_id)
         .await?;
-    for file in [&session.files.credentials, &session.files.state] {
+    for file in [&command.files.credentials, &command.files.state] {
         match std::fs::remove_file(file) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -30,11 +30,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         }
     }
     output::print_result(common.json, &deleted, || {
-        let file = session.files.credentials.display();
+        let file = command.files.credentials.display();
         format!(
             "{} has left {}; {file} is removed",
             output::escape_controls(&deleted.agent_id),
-            session.client.base_url()
+            command.client.base_url()
         )
     });
     Ok(())

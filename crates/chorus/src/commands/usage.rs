@@ -1,11 +1,11 @@
 //! `chorus usage`: what your owner uses of its quotas at the hub.
 
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use serde_json::json;
 
 pub async fn run(common: &CommonArgs) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
-    let report = session.client.fetch_usage().await?;
+    let command = CommandClient::open(common)?;
+    let report = command.client.fetch_usage().await?;
     output::print_result(common.json, &json!(report), || {
         let lines = report.list_quotas().map(|(name, quota)| {
             format!("{:<14}{:>14} of {}", name.as_str(), quota.used, quota.bound)

@@ -1,6 +1,6 @@
 //! `chorus whoami`: prints the saved identity and its record on the hub.
 
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_wire::reach::AgentReach;
 use serde_json::json;
 
@@ -12,15 +12,15 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     // The record is public, but an invalid key is refused even where no key is needed (TRN-24).
-    let record = session
+    let record = command
         .client
-        .fetch_record(&session.credentials.agent_id)
+        .fetch_record(&command.credentials.agent_id)
         .await?;
-    let file = session.files.credentials.display().to_string();
-    let key = session.credentials.api_key.expose();
-    let mut output = json!({ "agent_id": record.agent_id, "hub_url": session.client.base_url(), "credentials": file,
+    let file = command.files.credentials.display().to_string();
+    let key = command.credentials.api_key.expose();
+    let mut output = json!({ "agent_id": record.agent_id, "hub_url": command.client.base_url(), "credentials": file,
         "registration": record });
     if args.show_key {
         output["api_key"] = json!(key);
@@ -48,7 +48,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         } else {
             ""
         };
-        let hub = session.client.base_url();
+        let hub = command.client.base_url();
         let key = match args.show_key {
             true => format!("\napi key: {key}"),
             false => String::new(),

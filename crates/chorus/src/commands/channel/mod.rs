@@ -105,8 +105,8 @@ enum ChannelCommand {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = crate::session::ClientSession::open(common)?;
-    let client = &session.client;
+    let command = crate::command_client::CommandClient::open(common)?;
+    let client = &command.client;
     match args.command {
         ChannelCommand::Create {
             name,

@@ -4,7 +4,7 @@ mod hub_checks;
 mod machine_checks;
 
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, session};
+use crate::{cli::CommonArgs, command_client, output};
 use chorus_client::files::AgentCredentials;
 use serde_json::json;
 
@@ -83,7 +83,7 @@ impl DoctorCheck {
 }
 
 pub async fn run(common: &CommonArgs, _args: Args) -> Result<(), Fail> {
-    let files = session::identity_files(common)?;
+    let files = command_client::identity_files(common)?;
     let credentials = AgentCredentials::read_from(&files);
     let mut checks = vec![
         machine_checks::check_program(),

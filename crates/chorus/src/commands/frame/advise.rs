@@ -2,7 +2,7 @@
 
 use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use super::{file_edit, git_tree};
-use crate::{cli::CommonArgs, fail::Fail, session};
+use crate::{cli::CommonArgs, command_client, fail::Fail};
 use chorus_wire::frame::payload::AgentAdvisory;
 use chorus_wire::limits;
 use serde_json::json;
@@ -70,7 +70,7 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
             .push(format!("edited {}", git_tree::shared_name(&edit.file)));
     }
     edit.fill_session(&mut args.sender);
-    let common = match session::pin_credentials(common) {
+    let common = match command_client::pin_credentials(common) {
         Ok(common) => common,
         Err(fail) => return file_edit::report_only(Err(fail)),
     };

@@ -2,7 +2,7 @@
 
 use super::format;
 use crate::agent_names::{self, HandleName};
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_client::frame::{
     FrameSender, FrameStream, KeptItem, LockClaim, LockClaims, parse_open_items,
@@ -157,8 +157,8 @@ pub struct SentFrame {
 
 impl<'a> FrameContext<'a> {
     pub async fn open(common: &'a CommonArgs, sender_args: SenderArgs) -> Result<Self, Fail> {
-        let session = ClientSession::open(common)?;
-        let own_handle = own_handle(&session).await?;
+        let command = CommandClient::open(common)?;
+        let own_handle = own_handle(&command).await?;
         let id = match sender_args.session {
             Some(id) => id,
             None => terminal_session()?,
@@ -166,7 +166,7 @@ impl<'a> FrameContext<'a> {
         let mut sender = FrameSender::new(own_handle, sender_args.instrument, id);
         sender.tool = sender_args.tool;
         if let Some(name) = sender_args.acted_by {
-            sender.acted_by = name.resolve(&session.client).await?;
+            sender.acted_by = name.resolve(&command.client).await?;
         }
         sender.drafted_with = sender_args.drafted_with.unwrap_or(sender.drafted_with);
         if !sender_args.methods.is_empty() {
@@ -183,7 +183,7 @@ impl<'a> FrameContext<'a> {
         }
         Ok(Self {
             common,
-            client: session.client,
+            client: command.client,
             sender,
         })
     }
@@ -290,9 +290,9 @@ impl<'a> FrameContext<'a> {
 }
 
 /// `~alice` for `alice@chorus` on the hub `chorus`.
-async fn own_handle(session: &ClientSession) -> Result<Handle, Fail> {
-    let id = &session.credentials.agent_id;
-    let host = session.client.fetch_paths().await?.host_name.clone();
+async fn own_handle(command: &CommandClient) -> Result<Handle, Fail> {
+    let id = &command.credentials.agent_id;
+    let host = command.client.fetch_paths().await?.host_name.clone();
     let handle = Handle::parse(id).or_else(|| {
         let address = AgentAddress::parse("agent_id", id).ok()?;
         address.local_handle(host.as_deref().unwrap_or(address.host()))

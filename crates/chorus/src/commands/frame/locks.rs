@@ -4,7 +4,7 @@ use super::frame_context::{self, FrameContext, SenderArgs};
 use super::lock::is_lock_kind;
 use super::{file_edit, format, git_tree};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, session, stop_signal::StopSignal};
+use crate::{cli::CommonArgs, command_client, output, stop_signal::StopSignal};
 use chorus_client::frame::{FrameStreamEvent, LockClaim, LockClaims};
 use chorus_wire::time::UnixMicros;
 use serde_json::json;
@@ -43,7 +43,7 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
             return Ok(());
         };
         edit.fill_session(&mut args.sender);
-        let outcome = match session::pin_credentials(common) {
+        let outcome = match command_client::pin_credentials(common) {
             Ok(common) => warn_before_edit(&common, args.sender, &edit.file).await,
             Err(fail) => Err(fail),
         };

@@ -6,7 +6,7 @@
 use super::report_progress::ReportProgress;
 use super::stop_notice::{MAX_STOPS, UnreadMail, count_unread};
 use super::{HookEvent, frame_context, read_input, session_name};
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_wire::cursor::Cursor;
 use serde_json::json;
 
@@ -30,8 +30,8 @@ pub async fn announce_mail(
     {
         return Ok(());
     }
-    let session = ClientSession::open(common)?;
-    let mut progress = ReportProgress::open_locked(&session.files, &session.credentials);
+    let command = CommandClient::open(common)?;
+    let mut progress = ReportProgress::open_locked(&command.files, &command.credentials);
     let name = session_name(&sender_args);
     // Its user wrote, or the session begins: follow-ups are counted anew.
     if input.loop_count == 0 {
@@ -45,7 +45,7 @@ pub async fn announce_mail(
         true => progress.announced_cursor(),
         false => progress.message_cursor(),
     };
-    let unread = count_unread(&session, &progress, since.unwrap_or(Cursor::START)).await?;
+    let unread = count_unread(&command, &progress, since.unwrap_or(Cursor::START)).await?;
     if unread.count == 0 {
         return Ok(());
     }
@@ -53,7 +53,7 @@ pub async fn announce_mail(
     if !is_stop {
         progress.reset_stops(&name)?;
     }
-    let notice = format_notice(&session.credentials.agent_id, unread);
+    let notice = format_notice(&command.credentials.agent_id, unread);
     let field = match is_stop {
         true => "followup_message",
         false => "additional_context",

@@ -13,7 +13,7 @@ mod wake_progress;
 use super::frame::{advise, file_edit, frame_context, locks};
 use super::init::entry_source::{EntrySource, has_init_hook};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, session};
+use crate::{cli::CommonArgs, command_client, output};
 pub use host_process::find_host_session;
 use news::HookNews;
 pub use report_progress::ReportProgress;
@@ -108,7 +108,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         return Ok(());
     }
     let hook_run = async {
-        let common = &session::pin_credentials(common)?;
+        let common = &command_client::pin_credentials(common)?;
         match event {
             HookEvent::PreToolUse => locks::run(common, locks::Args::for_hook(sender_args)).await,
             HookEvent::PostToolUse => {
@@ -172,7 +172,9 @@ async fn report_news(
     if host_event == "SessionStart" {
         export_session(&sender_args);
     }
-    if let (Some(session), Ok(files)) = (&sender_args.session, session::identity_files(common)) {
+    if let (Some(session), Ok(files)) =
+        (&sender_args.session, command_client::identity_files(common))
+    {
         host_process::save_host_session(&files, session);
     }
     let session = session_name(&sender_args);

@@ -5,7 +5,7 @@ use super::super::history::peer_side;
 use super::open_item_news::{ItemNote, select_items};
 use super::report_progress::ReportProgress;
 use crate::commands::wake::host_watch::parent_mark;
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::envelope::trace_time;
 use chorus_client::files::history::{AppendOutcome, HistoryLine, HistoryStore, MessageDirection};
 use chorus_wire::cursor::Cursor;
@@ -32,7 +32,7 @@ struct MessageNote {
 }
 
 pub struct HookNews {
-    session: ClientSession,
+    command: CommandClient,
     progress: ReportProgress,
     messages: Vec<MessageNote>,
     /// Trace ids of messages that need a reply, including repeated ones that are not reported.
@@ -50,10 +50,10 @@ impl HookNews {
         sender_args: frame_context::SenderArgs,
         is_start: bool,
     ) -> Result<Self, Fail> {
-        let session = ClientSession::open(common)?;
-        let progress = ReportProgress::open_locked(&session.files, &session.credentials);
+        let command = CommandClient::open(common)?;
+        let progress = ReportProgress::open_locked(&command.files, &command.credentials);
         let mut news = Self {
-            session,
+            command,
             progress,
             messages: Vec::new(),
             unanswered: Vec::new(),
@@ -72,10 +72,10 @@ impl HookNews {
 
     async fn fetch_messages(&mut self) -> Result<(), Fail> {
         let mut since = self.progress.message_cursor().unwrap_or(Cursor::START);
-        let mut history = HistoryStore::open_folder(&self.session.files.history);
+        let mut history = HistoryStore::open_folder(&self.command.files.history);
         for _ in 0..MAX_PAGES {
             let rows = self
-                .session
+                .command
                 .client
                 .fetch_history(Some(&since.to_string()))
                 .await?;
@@ -91,7 +91,7 @@ impl HookNews {
 
     /// Files a message, sent or received, in the local history (SKL-35), and reports a received one.
     fn keep_row(&mut self, history: &mut HistoryStore, row: HistoryRow) -> Result<(), Fail> {
-        let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
+        let (dir, peer) = peer_side(&self.command.credentials.agent_id, &row);
         let ts = match dir {
             MessageDirection::Received => row.timestamp.to_string(),
             MessageDirection::Sent => {
@@ -185,7 +185,7 @@ impl HookNews {
         let mut lines = Vec::new();
         if !self.messages.is_empty() {
             let count = self.messages.len();
-            let me = &self.session.credentials.agent_id;
+            let me = &self.command.credentials.agent_id;
             let messages = if count == 1 { "message" } else { "messages" };
             // SKL-01, SKL-05, SKL-17
             lines.push(format!(
@@ -247,13 +247,13 @@ impl HookNews {
         for message in self.messages.iter().rev().take(MAX_MESSAGES).rev() {
             let trace_id = &message.trace_id;
             // Another hub may not know it; the receipt below says enough there.
-            if let Err(error) = self.session.client.mark_shown(trace_id).await {
+            if let Err(error) = self.command.client.mark_shown(trace_id).await {
                 tracing::debug!("{trace_id} could not be marked as shown: {error}");
             }
         }
         for trace_id in &self.unanswered {
             if let Err(error) = self
-                .session
+                .command
                 .client
                 .send_response(trace_id, &ReceiverReply::ok())
                 .await

@@ -5,7 +5,7 @@
 
 use super::super::history::peer_side;
 use super::report_progress::ReportProgress;
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::files::history::MessageDirection;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::message::HistoryRow;
@@ -19,18 +19,18 @@ const MAX_PAGES: usize = 5;
 
 /// Keeps the host from stopping if messages came that no hook has reported or announced.
 pub async fn announce_mail(common: &CommonArgs, session_name: &str) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
-    let mut progress = ReportProgress::open_locked(&session.files, &session.credentials);
+    let command = CommandClient::open(common)?;
+    let mut progress = ReportProgress::open_locked(&command.files, &command.credentials);
     if progress.stop_count(session_name) >= MAX_STOPS {
         return Ok(());
     }
     let since = progress.announced_cursor().unwrap_or(Cursor::START);
-    let unread = count_unread(&session, &progress, since).await?;
+    let unread = count_unread(&command, &progress, since).await?;
     if unread.count == 0 {
         return Ok(());
     }
     progress.save_announcement(session_name, unread.newest)?;
-    let reason = format_reason(&session.credentials.agent_id, unread.count);
+    let reason = format_reason(&command.credentials.agent_id, unread.count);
     output::print_json(&json!({ "decision": "block", "reason": reason }).to_string());
     Ok(())
 }
@@ -46,7 +46,7 @@ pub struct UnreadMail {
 
 /// The messages received after `since` that the model has not read.
 pub async fn count_unread(
-    session: &ClientSession,
+    command: &CommandClient,
     progress: &ReportProgress,
     since: Cursor,
 ) -> Result<UnreadMail, Fail> {
@@ -56,14 +56,14 @@ pub async fn count_unread(
         senders: Vec::new(),
     };
     for _ in 0..MAX_PAGES {
-        let rows = session
+        let rows = command
             .client
             .fetch_history(Some(&unread.newest.to_string()))
             .await?;
         let Some(last) = rows.last() else { break };
         unread.newest = Cursor::from_log_seq(last.id);
         let is_unread = |row: &&HistoryRow| {
-            let (direction, _) = peer_side(&session.credentials.agent_id, row);
+            let (direction, _) = peer_side(&command.credentials.agent_id, row);
             let trace_id = row.trace_id.to_string();
             let is_known = progress.is_acknowledged(&trace_id) || progress.is_announced(&trace_id);
             direction == MessageDirection::Received && !is_known

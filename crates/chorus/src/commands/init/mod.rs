@@ -14,7 +14,7 @@ pub mod wake_entries;
 use super::confirm;
 use super::hook::ReportProgress;
 use crate::confirmed_workspaces::ConfirmedWorkspaces;
-use crate::{cli::CommonArgs, fail::Fail, output, session, session::ClientSession};
+use crate::{cli::CommonArgs, command_client, command_client::CommandClient, fail::Fail, output};
 use change_plan::{ChangePlan, read_file};
 use chorus_client::files::{AgentCredentials, HOME_FILE, WORKSPACE_FILE, atomic_file};
 use clap::ValueEnum;
@@ -127,10 +127,10 @@ async fn install_host(common: &CommonArgs, args: &Args, target: InitTarget) -> R
 /// The URL and host name of the known hub; without one, placeholders.
 async fn hub_names(common: &CommonArgs) -> HubNames {
     let unknown = HubNames::unknown();
-    let Ok(client) = session::open_client(common, None) else {
+    let Ok(client) = command_client::open_client(common, None) else {
         return unknown;
     };
-    let saved = session::identity_files(common)
+    let saved = command_client::identity_files(common)
         .ok()
         .and_then(|files| AgentCredentials::read_from(&files).ok().flatten());
     let own_host =
@@ -176,7 +176,7 @@ fn host_credentials(common: &CommonArgs) -> Result<PathBuf, Fail> {
     let file = match &common.credentials {
         Some(file) => file.clone(),
         None if ConfirmedWorkspaces::read_list()?.has_file(in_workspace) => in_workspace.to_owned(),
-        None => session::home_folder()?.join(HOME_FILE),
+        None => command_client::home_folder()?.join(HOME_FILE),
     };
     std::path::absolute(&file).map_err(|e| change_plan::file_error(&file, e))
 }
@@ -192,10 +192,10 @@ fn confirm_project(target: InitTarget, roots: &InitRoots) -> Result<(), Fail> {
 
 /// Starts the hooks' reports after the messages that were already received.
 fn start_progress(common: &CommonArgs) -> Result<(), Fail> {
-    if let Ok(session) = ClientSession::open(common)
-        && let Some(cursor) = session.read_state()?.parse_cursor()
+    if let Ok(command) = CommandClient::open(common)
+        && let Some(cursor) = command.read_state()?.parse_cursor()
     {
-        ReportProgress::open_locked(&session.files, &session.credentials).start_at(cursor)?;
+        ReportProgress::open_locked(&command.files, &command.credentials).start_at(cursor)?;
     }
     Ok(())
 }
@@ -324,8 +324,8 @@ pub fn needs_trust(layout: &TargetLayout) -> Result<bool, Fail> {
 
 /// Creates `~/.chorus` and its history folder (SKL-32).
 fn create_storage(common: &CommonArgs) -> Result<PathBuf, Fail> {
-    let home = session::home_folder()?;
-    let files = session::identity_files(common)?;
+    let home = command_client::home_folder()?;
+    let files = command_client::identity_files(common)?;
     atomic_file::create_private_folder(&home.join("history"))?;
     atomic_file::create_private_folder(&files.history)?;
     Ok(home)
@@ -348,7 +348,7 @@ fn print_installed(
         .hooks
         .as_ref()
         .map(|(path, _)| roots.display_path(path));
-    let registered = session::identity_files(common)
+    let registered = command_client::identity_files(common)
         .and_then(|files| Ok(AgentCredentials::read_from(&files)?))
         .is_ok_and(|credentials| credentials.is_some());
     let output = json!({ "target": target.target_name(), "lang": lang, "skill": skill, "storage": storage, "tools": tools,

@@ -35,14 +35,14 @@ impl InboxListener<'_> {
                 return self.save_progress(event.cursor, None);
             }
         };
-        let trust = received.check_signature(&SigningSecret::read_all(&self.session.files)?);
+        let trust = received.check_signature(&SigningSecret::read_all(&self.command.files)?);
         if trust == DeliveryTrust::Forged {
             let origin = delivery_origin(&received);
             tracing::warn!("a delivery in the name of {origin} is refused: it did not sign it");
             return self.save_progress(event.cursor, None);
         }
         // Save the callback before printing, so that a message on the screen can be answered.
-        SavedCallback::save_callback(&self.session.files, &received.delivery)?;
+        SavedCallback::save_callback(&self.command.files, &received.delivery)?;
         let line = delivery_line(event.cursor, &received, trust);
         self.print_delivery(&line, &received);
         self.remaining -= 1;
@@ -62,7 +62,7 @@ impl InboxListener<'_> {
         let sender = output::escape_controls(&message.sender);
         let sender = output::paint_text(output::STRONG_STYLE, &sender);
         let origin = delivery_origin(received);
-        let hub_url = self.session.client.base_url();
+        let hub_url = self.command.client.base_url();
         let is_own = hub_url == origin || hub_url.starts_with(&format!("{origin}/"));
         let place = match is_own {
             true => format!("#{name}"),

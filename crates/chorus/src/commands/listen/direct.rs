@@ -2,7 +2,7 @@
 
 use super::{Args, handler_command, print::ReceivedMessage};
 use crate::stop_signal::StopSignal;
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::allowed_peers::AllowedPeers;
 use chorus_client::direct::{PostedEnvelope, serve_direct};
 use chorus_client::inbox_store::{FilingOutcome, InboxStore};
@@ -24,7 +24,7 @@ pub async fn listen_direct(
     let local_address = listener.local_addr().map_err(listen_error)?;
     let url = format!("http://{local_address}/receive");
     let allowed_peers = AllowedPeers::new(local_address, args.public_url.clone());
-    let mut store = InboxStore::for_direct(session::identity_files(common)?);
+    let mut store = InboxStore::for_direct(command_client::identity_files(common)?);
     let (envelope_sender, mut posted) = mpsc::channel(limits::DIRECT_QUEUE_LEN);
     let (stop_sender, stop_receiver) = watch::channel(false);
     let server = tokio::spawn(serve_direct(

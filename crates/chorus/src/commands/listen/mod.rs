@@ -9,7 +9,7 @@ pub(super) use print::ReceivedMessage;
 
 use super::history::peer_side;
 use crate::stop_signal::StopSignal;
-use crate::{cli::CommonArgs, fail::Fail, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail};
 use chorus_client::direct::parse_envelope;
 use chorus_client::files::{HistoryLine, history::MessageDirection, inbox_state::StateLock};
 use chorus_client::inbox_store::{FilingOutcome, InboxStore};
@@ -57,14 +57,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if let Some(address) = args.direct {
         return direct::listen_direct(common, &args, address, stop).await;
     }
-    let session = ClientSession::open(common)?;
-    let _lock = StateLock::acquire(&session.files)?;
-    let store = InboxStore::for_agent(session.files.clone(), &session.credentials)?;
+    let command = CommandClient::open(common)?;
+    let _lock = StateLock::acquire(&command.files)?;
+    let store = InboxStore::for_agent(command.files.clone(), &command.credentials)?;
     let remaining = args.message_limit();
     InboxListener {
         common,
         args: &args,
-        session,
+        command,
         store,
         remaining,
         hub_replays: true,
@@ -88,7 +88,7 @@ impl Args {
 struct InboxListener<'a> {
     common: &'a CommonArgs,
     args: &'a Args,
-    session: ClientSession,
+    command: CommandClient,
     store: InboxStore,
     /// How many more events to print.
     remaining: u64,
@@ -110,7 +110,7 @@ impl InboxListener<'_> {
     async fn run_loop(mut self, mut stop: StopSignal) -> Result<(), Fail> {
         self.answer_unanswered().await?;
         let since = self.args.since.or(self.store.cursor());
-        let mut stream = self.session.client.open_inbox(since).await;
+        let mut stream = self.command.client.open_inbox(since).await;
         while self.remaining > 0 {
             let event = tokio::select! {
                 event = stream.next() => event?,
@@ -148,10 +148,10 @@ impl InboxListener<'_> {
 
     /// Handles the messages of the hub's history from this time on (SKL-18, SKL-35), or all of them.
     async fn catch_up(&mut self, from: Option<String>) -> Result<(), Fail> {
-        let mut history = self.session.client.read_history(from);
+        let mut history = self.command.client.read_history(from);
         while let Some(rows) = history.next_page().await? {
             for row in rows {
-                let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
+                let (dir, peer) = peer_side(&self.command.credentials.agent_id, &row);
                 let id = Cursor::from_log_seq(row.id);
                 let peer = peer.to_owned();
                 match dir {
@@ -196,7 +196,7 @@ impl InboxListener<'_> {
         loop {
             let since = self.store.sent_cursor().unwrap_or(Cursor::START);
             let from = since.to_string();
-            let rows = match self.session.client.fetch_history(Some(&from)).await {
+            let rows = match self.command.client.fetch_history(Some(&from)).await {
                 Ok(rows) => rows,
                 Err(error) => {
                     tracing::debug!("sent messages are not filed yet: {error}");
@@ -208,7 +208,7 @@ impl InboxListener<'_> {
                 return Ok(());
             };
             for row in rows {
-                let (dir, peer) = peer_side(&self.session.credentials.agent_id, &row);
+                let (dir, peer) = peer_side(&self.command.credentials.agent_id, &row);
                 if dir == MessageDirection::Received {
                     continue;
                 }
@@ -268,7 +268,7 @@ impl InboxListener<'_> {
 
     /// The stream was opened. Messages that it does not replay are fetched from the history.
     async fn handle_connected(&mut self, event: &StreamEvent) -> Result<(), Fail> {
-        print::print_connected(self.common, &self.session);
+        print::print_connected(self.common, &self.command);
         self.file_sent_messages().await?;
         for (trace_id, reply) in std::mem::take(&mut self.unsent_replies) {
             self.send_reply(trace_id, reply).await?;
@@ -301,7 +301,7 @@ impl InboxListener<'_> {
     /// Notes which messages have no receipt, and returns where to read the hub's history from to begin with the oldest of them;
     /// `None` when there is none, or when the hub does not say. `opened_at` is the end of the log when the stream was opened.
     async fn find_waiting_mail(&mut self, opened_at: Option<Cursor>) -> Option<String> {
-        match self.session.client.list_unanswered().await {
+        match self.command.client.list_unanswered().await {
             Ok(unanswered) => {
                 let oldest = *unanswered.ids.first()?;
                 let newest = unanswered.ids.last().copied();
@@ -375,7 +375,7 @@ impl InboxListener<'_> {
     /// Sends a reply. While the hub is unreachable the reply is kept, and sent when the stream is open again.
     async fn send_reply(&mut self, trace_id: String, reply: ReceiverReply) -> Result<(), Fail> {
         if !self.args.no_reply {
-            match self.session.client.send_response(&trace_id, &reply).await {
+            match self.command.client.send_response(&trace_id, &reply).await {
                 Ok(()) => {}
                 // the first response counts, and there was an earlier one.
                 Err(e)

@@ -1,6 +1,6 @@
 //! Prints received events, and formats them for the command of `--exec`.
 
-use crate::{cli::CommonArgs, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, output};
 use chorus_client::event_stream::StreamEvent;
 use chorus_wire::cursor::Cursor;
 use chorus_wire::envelope::Envelope;
@@ -163,12 +163,12 @@ pub fn print_event(common: &CommonArgs, event: &StreamEvent) {
 }
 
 /// Tells a person at a terminal that the stream is open.
-pub fn print_connected(common: &CommonArgs, session: &ClientSession) {
+pub fn print_connected(common: &CommonArgs, command: &CommandClient) {
     if !common.json && std::io::stderr().is_terminal() {
         let listening = format!(
             "listening as {} at {}",
-            session.credentials.agent_id,
-            session.client.base_url()
+            command.credentials.agent_id,
+            command.client.base_url()
         );
         anstream::eprintln!(
             "{}",

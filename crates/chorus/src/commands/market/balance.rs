@@ -1,7 +1,7 @@
 //! `chorus balance`: prints the owner's credits and the credits held for jobs.
 
 use crate::agent_names;
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -11,17 +11,17 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     let account = match &args.owner {
-        Some(owner) => match session.client.fetch_account(owner).await {
+        Some(owner) => match command.client.fetch_account(owner).await {
             // Another spelling of the name of an agent that owns itself.
             Err(error) if is_hidden(&error) && !owner.contains('@') => {
-                let owner = agent_names::resolve_agent(&session.client, owner).await?;
-                session.client.fetch_account(&owner).await?
+                let owner = agent_names::resolve_agent(&command.client, owner).await?;
+                command.client.fetch_account(&owner).await?
             }
             account => account?,
         },
-        None => session.client.fetch_own_account().await?,
+        None => command.client.fetch_own_account().await?,
     };
     output::print_result(common.json, &account, || {
         format!("{}  {} held", account.balance, account.held)

@@ -1,7 +1,7 @@
 //! `chorus board`: lists the jobs that can be claimed, and claims one.
 
 use super::format_job;
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_wire::market::job::Job;
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let client = ClientSession::open(common)?.client;
+    let client = CommandClient::open(common)?.client;
     let jobs = match &args.job_id {
         Some(id) if args.claim => vec![client.claim_job(id).await?],
         Some(id) => vec![client.fetch_job(id).await?],

@@ -1,7 +1,7 @@
 //! `chorus hire`: requests a job, and with `--wait` prints its result.
 
 use super::{format_job, job_waiter, read_input};
-use crate::{agent_names, cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{agent_names, cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::market::JobRequest;
 use chorus_wire::credits::Credits;
 use std::time::Duration;
@@ -47,16 +47,16 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if args.board {
         request = request.on_board(args.approve_within);
     }
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     if let Some(agent) = &args.agent {
-        request.agent_id = Some(agent_names::resolve_agent(&session.client, agent).await?);
+        request.agent_id = Some(agent_names::resolve_agent(&command.client, agent).await?);
     }
     if !args.wait {
-        let job = session.client.request_job(&request).await?;
+        let job = command.client.request_job(&request).await?;
         output::print_result(common.json, &job, || format_job::format_job(&job));
         return Ok(());
     }
-    let job = job_waiter::JobWaiter::open(&session.client, common.json)
+    let job = job_waiter::JobWaiter::open(&command.client, common.json)
         .await?
         .request_and_wait(&request)
         .await?;

@@ -1,7 +1,7 @@
 //! `chorus jobs`: lists and shows the agent's jobs, and acts on one.
 
 use super::{format_job, read_input};
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_client::market::JobRole;
 use chorus_wire::market::job::{Job, JobStatus};
@@ -107,9 +107,9 @@ pub fn parse_status(text: &str) -> Result<JobStatus, String> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
-    let client = session.client;
-    let agent_id = session.credentials.agent_id;
+    let command = CommandClient::open(common)?;
+    let client = command.client;
+    let agent_id = command.credentials.agent_id;
     if let Some(id) = &args.job_id {
         let job = args.act.apply(&client, id).await?;
         output::print_result(common.json, &job, || {

@@ -1,6 +1,6 @@
 //! `chorus ledger`: prints the owner's postings.
 
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_wire::market::transfer::LedgerPosting;
 
 #[derive(Debug, clap::Args)]
@@ -17,8 +17,8 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
-    let audit = session
+    let command = CommandClient::open(common)?;
+    let audit = command
         .client
         .fetch_audit(args.owner.as_deref(), args.job.as_deref(), args.limit)
         .await?;

@@ -2,7 +2,7 @@
 
 use super::{job_command, read_input};
 use crate::stop_signal::StopSignal;
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::event_stream::StreamEvent;
 use chorus_client::market::PendingJob;
 use chorus_wire::credits::Credits;
@@ -60,13 +60,13 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         input_schema: read_schema(args.input_schema.as_deref())?,
         output_schema: read_schema(args.output_schema.as_deref())?,
     };
-    let session = ClientSession::open(common)?;
-    session.client.publish_skill(&skill).await?;
+    let command_client = CommandClient::open(common)?;
+    command_client.client.publish_skill(&skill).await?;
     let remaining = args.count.unwrap_or(u64::MAX);
     let mut worker = SkillWorker {
         common,
         args: &args,
-        session: &session,
+        command_client: &command_client,
         queue: VecDeque::new(),
         known_jobs: HashSet::new(),
         tasks: JoinSet::new(),
@@ -76,7 +76,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     };
     let outcome = worker.serve_jobs(stop).await;
     // Withdraw the skill when the worker stops: a job that waits until its deadline costs reputation.
-    let withdrawn = session.client.withdraw_skill(&args.skill).await;
+    let withdrawn = command_client.client.withdraw_skill(&args.skill).await;
     outcome.and(withdrawn.map_err(Fail::from))
 }
 
@@ -88,7 +88,7 @@ fn read_schema(file: Option<&str>) -> Result<Option<Value>, Fail> {
 struct SkillWorker<'a> {
     common: &'a CommonArgs,
     args: &'a Args,
-    session: &'a ClientSession,
+    command_client: &'a CommandClient,
     /// Jobs that wait for a free slot.
     queue: VecDeque<PendingJob>,
     /// Jobs that are queued or running: an event and the list of pending jobs may name the same job.
@@ -107,7 +107,7 @@ const BOARD_INTERVAL: Duration = Duration::from_secs(2);
 
 impl SkillWorker<'_> {
     async fn serve_jobs(&mut self, mut stop: StopSignal) -> Result<(), Fail> {
-        let mut stream = self.session.client.open_inbox(None).await;
+        let mut stream = self.command_client.client.open_inbox(None).await;
         let mut stopping = false;
         let mut board_checks = tokio::time::interval(BOARD_INTERVAL);
         while !stopping || !self.tasks.is_empty() {
@@ -139,7 +139,7 @@ impl SkillWorker<'_> {
         match event.name.as_str() {
             // Jobs that came before the stream was open, also before a crash, are still pending.
             "connected" => {
-                let waiting = self.session.client.list_pending_jobs().await?;
+                let waiting = self.command_client.client.list_pending_jobs().await?;
                 self.drop_ended_jobs(&waiting).await?;
                 for job in waiting {
                     self.enqueue_job(job);
@@ -176,7 +176,7 @@ impl SkillWorker<'_> {
     /// Claims the oldest job on the board that this worker can have. Another worker may be faster.
     async fn claim_open_job(&mut self) -> Result<(), Fail> {
         let board = self
-            .session
+            .command_client
             .client
             .list_board(Some(&self.args.skill))
             .await?;
@@ -184,7 +184,7 @@ impl SkillWorker<'_> {
             if self.refused_claims.contains(&open.job_id) {
                 continue;
             }
-            match self.session.client.claim_job(&open.job_id).await {
+            match self.command_client.client.claim_job(&open.job_id).await {
                 Ok(job) => {
                     self.enqueue_job(PendingJob::from(job));
                     return Ok(());
@@ -212,7 +212,7 @@ impl SkillWorker<'_> {
             .cloned()
             .collect::<Vec<_>>()
         {
-            if self.session.client.fetch_job(&job_id).await?.status != JobStatus::Pending {
+            if self.command_client.client.fetch_job(&job_id).await?.status != JobStatus::Pending {
                 self.drop_job(&job_id);
             }
         }
@@ -244,7 +244,7 @@ impl SkillWorker<'_> {
             };
             let command = self.args.command.clone();
             let limit = self.args.timeout;
-            let agent_id = self.session.credentials.agent_id.clone();
+            let agent_id = self.command_client.credentials.agent_id.clone();
             let job_id = job.job_id.clone();
             let abort_handle = self.tasks.spawn(async move {
                 let result = job_command::run_job(&command, &job, &agent_id, limit).await;
@@ -258,7 +258,7 @@ impl SkillWorker<'_> {
         self.known_jobs.remove(&job.job_id);
         self.abort_handles.remove(&job.job_id);
         match self
-            .session
+            .command_client
             .client
             .deliver_result(&job.job_id, result)
             .await

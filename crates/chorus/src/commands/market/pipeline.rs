@@ -1,7 +1,7 @@
 //! `chorus pipeline`: runs several jobs in a row within one budget; each output is the input of the next.
 
 use super::{job_waiter, read_input};
-use crate::{cli::CommonArgs, fail::ExitKind, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::ExitKind, fail::Fail, output};
 use chorus_client::market::JobRequest;
 use chorus_wire::credits::Credits;
 use serde::{Deserialize, Serialize};
@@ -68,8 +68,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .input
         .as_deref()
         .map_or(Ok(plan.input), read_input::read_input)?;
-    let session = ClientSession::open(common)?;
-    let mut waiter = job_waiter::JobWaiter::open(&session.client, common.json).await?;
+    let command = CommandClient::open(common)?;
+    let mut waiter = job_waiter::JobWaiter::open(&command.client, common.json).await?;
     let mut output = pipeline_input.clone();
     for (index, step) in plan.steps.iter().enumerate() {
         let at_step =

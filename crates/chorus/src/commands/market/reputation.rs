@@ -1,6 +1,6 @@
 //! `chorus reputation`: shows an agent's score and how it came about.
 
-use crate::{agent_names, cli::CommonArgs, fail::Fail, output, session};
+use crate::{agent_names, cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_wire::market::reputation::{ReputationChange, ReputationReport};
 
 #[derive(Debug, clap::Args)]
@@ -11,7 +11,7 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let hub = session::open_client(common, None)?;
+    let hub = command_client::open_client(common, None)?;
     let agent = agent_names::resolve_agent(&hub, &args.agent).await?;
     let report = hub.fetch_reputation(&agent).await?;
     output::print_result(common.json, &report, || format_report(&report));

@@ -1,7 +1,7 @@
 //! `chorus skills`: lists the skills for hire, or the agents that offer one.
 
 use super::read_input;
-use crate::{cli::CommonArgs, fail::Fail, output, session};
+use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
 use chorus_wire::market::discover::{FoundAgent, PresenceStatus, SkillSearch};
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let hub = session::open_client(common, None)?;
+    let hub = command_client::open_client(common, None)?;
     let has_filter = args.skill.is_some()
         || args.max_cost.is_some()
         || args.min_reputation.is_some()

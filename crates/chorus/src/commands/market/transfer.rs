@@ -2,7 +2,7 @@
 
 use super::read_input;
 use crate::agent_names::{self, is_not_found};
-use crate::{cli::CommonArgs, fail::Fail, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::market::random_id;
 use chorus_wire::credits::Credits;
 use chorus_wire::market::transfer::CreditTransfer;
@@ -25,10 +25,10 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let session = ClientSession::open(common)?;
+    let command = CommandClient::open(common)?;
     let from_owner = match args.from {
         Some(owner) => owner,
-        None => session.client.fetch_usage().await?.owner_id,
+        None => command.client.fetch_usage().await?.owner_id,
     };
     agent_names::check_expanded(&args.to)?;
     let mut transfer = CreditTransfer {
@@ -39,11 +39,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         job_id: args.job,
         timestamp_utc: None,
     };
-    let transferred = match session.client.transfer_credits(&transfer).await {
+    let transferred = match command.client.transfer_credits(&transfer).await {
         // No owner of that name: it may be another spelling of an agent's name.
         Err(error) if is_not_found(&error) => {
-            transfer.to_owner = agent_names::resolve_agent(&session.client, &args.to).await?;
-            session.client.transfer_credits(&transfer).await
+            transfer.to_owner = agent_names::resolve_agent(&command.client, &args.to).await?;
+            command.client.transfer_credits(&transfer).await
         }
         transferred => transferred,
     };

@@ -74,13 +74,14 @@ impl McpBridge {
             .structured_content
             .as_ref()
             .and_then(|data| data["trace_id"].as_str()?.parse::<Uuid>().ok());
-        let (Some(trace_id), Ok(session)) = (sent, self.hub_link.open_session().await) else {
+        let (Some(trace_id), Ok(command)) = (sent, self.hub_link.open_command_client().await)
+        else {
             return;
         };
         let Some(ts) = trace_time(&trace_id) else {
             return;
         };
-        let rows = session
+        let rows = command
             .client
             .fetch_history(Some(&ts))
             .await
@@ -95,7 +96,7 @@ impl McpBridge {
             peer: row.receiver_id,
             envelope: row.envelope,
         };
-        if let Err(error) = HistoryStore::open_folder(&session.files.history).append_once(&line) {
+        if let Err(error) = HistoryStore::open_folder(&command.files.history).append_once(&line) {
             tracing::warn!("sent, but not written to the history: {error}");
         }
     }
@@ -200,8 +201,8 @@ impl ServerHandler for McpBridge {
                 None,
             ));
         }
-        if let Ok(session) = self.hub_link.open_session().await
-            && let Some(skill) = catalogue::read_skill(session, uri)
+        if let Ok(command) = self.hub_link.open_command_client().await
+            && let Some(skill) = catalogue::read_skill(command, uri)
         {
             return Ok(skill.into());
         }
@@ -227,8 +228,8 @@ impl ServerHandler for McpBridge {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let culture = match self.hub_link.open_session().await {
-            Ok(session) => catalogue::find_culture(session, &request).await,
+        let culture = match self.hub_link.open_command_client().await {
+            Ok(command) => catalogue::find_culture(command, &request).await,
             Err(_) => None,
         };
         chorus_server::mcp::render_prompt(&request, culture.as_deref()).map(Into::into)

@@ -3,9 +3,9 @@
 //! A host takes the descriptions of tools and prompts for instructions. They come from this binary, so that a hub cannot
 //! write them; the hub only says which tools it has.
 
+use crate::command_client::CommandClient;
 use crate::commands::init::skill::{HubNames, SkillLanguage, skill_text};
 use crate::hidden_text::{clean_value, escape_json, remove_hidden};
-use crate::session::ClientSession;
 use chorus_wire::identity;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -67,12 +67,12 @@ pub fn clean_error(error: ErrorData) -> ErrorData {
 }
 
 /// The skill text of this binary, if the URI names one.
-pub fn read_skill(session: &ClientSession, uri: &str) -> Option<ReadResourceResult> {
+pub fn read_skill(command: &CommandClient, uri: &str) -> Option<ReadResourceResult> {
     let lang = chorus_server::mcp::skill_language(uri)?;
     let lang = SkillLanguage::from_tag(lang)?;
-    let host = session.credentials.agent_id.split_once('@')?.1;
+    let host = command.credentials.agent_id.split_once('@')?.1;
     let hub = HubNames {
-        url: session.client.base_url().to_owned(),
+        url: command.client.base_url().to_owned(),
         host: host.to_owned(),
     };
     let contents =
@@ -100,11 +100,11 @@ fn not_understood() -> ErrorData {
 
 /// The culture of the receiver that a prompt names, if the hub knows it.
 pub async fn find_culture(
-    session: &ClientSession,
+    command: &CommandClient,
     request: &GetPromptRequestParams,
 ) -> Option<String> {
     let receiver = chorus_server::mcp::message_receiver(request)?;
-    let record = session.client.fetch_record(receiver).await.ok()?;
+    let record = command.client.fetch_record(receiver).await.ok()?;
     let culture = record.agent_card?.user_culture()?.to_owned();
     // The prompt speaks with the user's voice, so only a tag may come from the hub.
     identity::check_culture_tag("culture", &culture).ok()?;

@@ -1,11 +1,11 @@
 //! Calls the hub's MCP endpoint with the saved credentials and the host's session.
 
 use super::{Args, catalogue};
+use crate::command_client::{self, CommandClient};
 use crate::commands::hook::{ReportProgress, find_host_session};
 use crate::commands::init::entry_source::{EntrySource, has_init_tools};
 use crate::commands::{frame::frame_context, register};
 use crate::fail::{ExitKind, Fail};
-use crate::session::{self, ClientSession};
 use crate::{cli::CommonArgs, hidden_text::remove_hidden};
 use chorus_client::mcp::RpcOutcome;
 use chorus_wire::frame::ScopeIdent;
@@ -20,7 +20,7 @@ use tokio::sync::{OnceCell, watch};
 pub struct HubLink {
     pub common: CommonArgs,
     args: Args,
-    session: OnceCell<ClientSession>,
+    command_client: OnceCell<CommandClient>,
     /// The host's name, once it is known.
     host: Mutex<Option<String>>,
     /// Whether there may be unread mail; if so, the hub is asked before a notice is shown.
@@ -48,7 +48,7 @@ impl HubLink {
         Self {
             common,
             args,
-            session: OnceCell::new(),
+            command_client: OnceCell::new(),
             host: Mutex::new(None),
             may_have_mail,
             is_listening,
@@ -58,17 +58,17 @@ impl HubLink {
     }
 
     /// The saved identity, or a first registration with `--register`; retried on each call until it succeeds.
-    pub async fn open_session(&self) -> Result<&ClientSession, Fail> {
+    pub async fn open_command_client(&self) -> Result<&CommandClient, Fail> {
         let open = || async {
-            match (ClientSession::open(&self.common), &self.args.register) {
+            match (CommandClient::open(&self.common), &self.args.register) {
                 (Err(fail), Some(name)) if fail.exit_kind() == ExitKind::NotRegistered => {
                     register::register_quietly(&self.common, name, &self.args.culture).await?;
-                    ClientSession::open(&self.common)
+                    CommandClient::open(&self.common)
                 }
                 (opened, _) => opened,
             }
         };
-        self.session.get_or_try_init(open).await
+        self.command_client.get_or_try_init(open).await
     }
 
     pub fn set_host(&self, host: &str) {
@@ -114,7 +114,8 @@ impl HubLink {
             frame_context::parse_ident(&format!("p{}", std::os::unix::process::parent_id())).ok()
         };
         // What a hook was told is newer than the environment, which is that of the host's first session.
-        let hook_session = || find_host_session(&session::identity_files(&self.common).ok()?);
+        let hook_session =
+            || find_host_session(&command_client::identity_files(&self.common).ok()?);
         let session = self
             .args
             .session
@@ -153,11 +154,11 @@ impl HubLink {
         headers: Vec<(&'static str, String)>,
     ) -> Result<T, CallFailure> {
         let unavailable = |fail: &Fail| CallFailure::Unavailable(unavailable_text(fail));
-        let session = self
-            .open_session()
+        let command = self
+            .open_command_client()
             .await
             .map_err(|fail| unavailable(&fail))?;
-        match session.client.call_mcp(method, params, &headers).await {
+        match command.client.call_mcp(method, params, &headers).await {
             Ok(RpcOutcome::Result(mut result)) => {
                 // The hub is called in an older MCP revision, whose results lack this field. The server drops it for older
                 // hosts.
@@ -206,9 +207,9 @@ impl HubLink {
         &self,
         act: impl FnOnce(ReportProgress) -> T + Send + 'static,
     ) -> Option<T> {
-        let session = self.open_session().await.ok()?;
-        let files = session.files.clone();
-        let credentials = session.credentials.clone();
+        let command = self.open_command_client().await.ok()?;
+        let files = command.files.clone();
+        let credentials = command.credentials.clone();
         let opened = tokio::task::spawn_blocking(move || {
             act(ReportProgress::open_locked(&files, &credentials))
         });

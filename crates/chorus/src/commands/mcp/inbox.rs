@@ -1,7 +1,7 @@
 //! Keeps the inbox stream open while the host runs: the agent is online and messages are filed (SKL-24, SKL-26).
 
 use super::hub_link::HubLink;
-use crate::{fail::Fail, session::ClientSession};
+use crate::{command_client::CommandClient, fail::Fail};
 use chorus_client::files::inbox_state::StateLock;
 use chorus_client::inbox_store::InboxStore;
 use chorus_wire::cursor::Cursor;
@@ -25,12 +25,12 @@ pub async fn keep_listening(hub_link: Arc<HubLink>) {
 }
 
 async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
-    let session = hub_link.open_session().await?;
+    let command = hub_link.open_command_client().await?;
     // One process files the messages; the others ask the hub for unread mail.
-    let _lock = StateLock::acquire(&session.files)?;
-    let mut store = InboxStore::for_agent(session.files.clone(), &session.credentials)?;
+    let _lock = StateLock::acquire(&command.files)?;
+    let mut store = InboxStore::for_agent(command.files.clone(), &command.credentials)?;
     let since = store.cursor().unwrap_or(Cursor::START);
-    let mut stream = session.client.open_inbox(Some(since)).await;
+    let mut stream = command.client.open_inbox(Some(since)).await;
     loop {
         let event = stream.next().await?;
         match event.name.as_str() {
@@ -40,7 +40,7 @@ async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
                 hub_link.is_listening.store(true, Ordering::Release);
             }
             "message" => {
-                file_message(session, &mut store, &event.data)?;
+                file_message(command, &mut store, &event.data)?;
                 store.save_progress(event.cursor, None)?;
                 hub_link.may_have_mail.store(true, Ordering::Release);
             }
@@ -56,7 +56,7 @@ async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
     }
 }
 
-fn file_message(session: &ClientSession, store: &mut InboxStore, data: &str) -> Result<(), Fail> {
+fn file_message(command: &CommandClient, store: &mut InboxStore, data: &str) -> Result<(), Fail> {
     match serde_json::from_str::<MessageEvent>(data) {
         Ok(message) => {
             store.file_message(
@@ -68,7 +68,7 @@ fn file_message(session: &ClientSession, store: &mut InboxStore, data: &str) -> 
         }
         Err(error) => tracing::warn!(
             "a message of {} was not understood: {error}",
-            session.client.base_url()
+            command.client.base_url()
         ),
     }
     Ok(())

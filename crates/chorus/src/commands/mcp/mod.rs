@@ -9,7 +9,7 @@ mod mail_notice;
 
 use super::init::entry_source::EntrySource;
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, session};
+use crate::{cli::CommonArgs, command_client};
 use bridge::McpBridge;
 use chorus_client::files::AgentCredentials;
 use hub_link::HubLink;
@@ -45,9 +45,10 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let common = &session::pin_credentials(common)?;
+    let common = &command_client::pin_credentials(common)?;
     // SKL-19, SKL-20: a saved identity is never replaced.
-    let is_registered = AgentCredentials::read_from(&session::identity_files(common)?)?.is_some();
+    let is_registered =
+        AgentCredentials::read_from(&command_client::identity_files(common)?)?.is_some();
     // A plugin is installed before its user registers: its tools say what to run (PLG-06).
     let may_wait = args.register.is_some() || args.from == Some(EntrySource::Plugin);
     if !is_registered && !may_wait {
@@ -64,7 +65,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let registers = args.register.is_some();
     let hub_link = Arc::new(HubLink::new(common.clone(), args));
     if !is_registered && registers {
-        match hub_link.open_session().await {
+        match hub_link.open_command_client().await {
             // an unreachable hub may come back, but a taken name stays taken.
             Err(fail) if fail.exit_kind() != ExitKind::Transport => return Err(fail),
             Ok(_) | Err(_) => {}

@@ -7,7 +7,7 @@ use super::init::target::{InitRoots, InitTarget};
 use super::init::wake_entries::{WakeState, find_wake_state, has_plugin};
 use super::init::{has_hooks, has_tools, needs_trust, skill};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, output};
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
@@ -166,8 +166,8 @@ fn check_wakes(target: InitTarget, init_hint: &str) -> Result<Option<VerifyFindi
 
 /// Checks the saved identity, and whether the hub still knows it.
 async fn check_identity(common: &CommonArgs) -> Vec<VerifyFinding> {
-    let session = match ClientSession::open(common) {
-        Ok(session) => session,
+    let command = match CommandClient::open(common) {
+        Ok(command) => command,
         Err(fail) => {
             return vec![VerifyFinding {
                 subject: "identity",
@@ -177,15 +177,15 @@ async fn check_identity(common: &CommonArgs) -> Vec<VerifyFinding> {
     };
     let identity = format!(
         "{} ({})",
-        session.credentials.agent_id,
-        session.files.credentials.display()
+        command.credentials.agent_id,
+        command.files.credentials.display()
     );
-    let hub = match session
+    let hub = match command
         .client
-        .fetch_record(&session.credentials.agent_id)
+        .fetch_record(&command.credentials.agent_id)
         .await
     {
-        Ok(_) => Ok(session.client.base_url().to_owned()),
+        Ok(_) => Ok(command.client.base_url().to_owned()),
         Err(error) => {
             let fail = Fail::from(error);
             Err((fail.exit_kind(), fail.to_string()))

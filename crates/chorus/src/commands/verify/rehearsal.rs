@@ -5,7 +5,7 @@ use crate::commands::init::target::{InitRoots, InitTarget};
 use crate::commands::init::wake_entries::{WakeState, find_wake_state};
 use crate::commands::wake::session_lock;
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient};
 use chorus_wire::CHORUS_VERSION;
 use chorus_wire::envelope::EnvelopeDraft;
 use chorus_wire::time::UnixMicros;
@@ -58,9 +58,9 @@ fn find_obstacle(target: InitTarget) -> Option<String> {
 
 /// The milliseconds from the hub's answer until the message was shown; `None` when the time is over.
 async fn send_to_oneself(common: &CommonArgs) -> Result<Option<i64>, Fail> {
-    let session = ClientSession::open(common)?;
-    let agent_id = session.credentials.agent_id.clone();
-    let culture = session.read_state()?.culture;
+    let command = CommandClient::open(common)?;
+    let agent_id = command.credentials.agent_id.clone();
+    let culture = command.read_state()?.culture;
     let envelope = EnvelopeDraft {
         chorus_version: Some(CHORUS_VERSION.into()),
         sender_id: Some(agent_id.clone()),
@@ -72,9 +72,9 @@ async fn send_to_oneself(common: &CommonArgs) -> Result<Option<i64>, Fail> {
     }
     .into_envelope()
     .map_err(|e| Fail::usage_error(e.message))?;
-    let accepted = session.client.send_message(&agent_id, &envelope, 0).await?;
+    let accepted = command.client.send_message(&agent_id, &envelope, 0).await?;
     let trace_id = accepted.sent.trace_id.to_string();
-    let status = session
+    let status = command
         .client
         .wait_until_shown(&trace_id, REHEARSAL_TIMEOUT)
         .await?;

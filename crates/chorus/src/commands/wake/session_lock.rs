@@ -1,6 +1,6 @@
 //! One waker for a session: a lock file named after it (D-115).
 
-use crate::{fail::Fail, session};
+use crate::{command_client, fail::Fail};
 use chorus_client::files::atomic_file;
 use chorus_wire::frame::ScopeIdent;
 use std::fs::{self, File, TryLockError};
@@ -16,7 +16,7 @@ pub struct SessionLock {
 impl SessionLock {
     /// The lock of a session; `None` when another waker has it.
     pub fn acquire(session: &ScopeIdent) -> Result<Option<Self>, Fail> {
-        let folder = session::home_folder()?.join("wake");
+        let folder = command_client::home_folder()?.join("wake");
         atomic_file::create_private_folder(&folder)?;
         remove_abandoned(&folder);
         let path = folder.join(format!("{session}.lock"));
@@ -79,7 +79,7 @@ fn remove_abandoned(folder: &Path) {
 
 /// Whether a waker of any session runs.
 pub fn has_running_waker() -> bool {
-    let Ok(folder) = session::home_folder().map(|home| home.join("wake")) else {
+    let Ok(folder) = command_client::home_folder().map(|home| home.join("wake")) else {
         return false;
     };
     let Ok(entries) = fs::read_dir(folder) else {

@@ -6,7 +6,7 @@ use super::way::WakeWay;
 use crate::commands::frame::frame_context::current_time;
 use crate::commands::hook::{PlannedWake, ReportProgress};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, session, session::ClientSession};
+use crate::{cli::CommonArgs, command_client, command_client::CommandClient};
 use chorus_client::backoff::Backoff;
 use chorus_client::event_stream::StreamEvent;
 use chorus_wire::cursor::Cursor;
@@ -38,7 +38,7 @@ pub struct MailWaker {
 
 /// The parts of one connection to the hub.
 struct OpenInbox {
-    session: ClientSession,
+    command: CommandClient,
     schedule: WakeSchedule,
     /// The cursor of the last event.
     newest: Option<Cursor>,
@@ -60,18 +60,18 @@ impl MailWaker {
     }
 
     async fn hear_inbox(&self, failures: &mut u32) -> Result<(), Fail> {
-        let common = session::pin_credentials(&self.common)?;
-        let session = ClientSession::open(&common)?;
+        let common = command_client::pin_credentials(&self.common)?;
+        let command = CommandClient::open(&common)?;
         let session_name = self.session.clone();
-        let received = session.read_state()?.parse_cursor();
-        let (start, records) = with_progress(&session, move |mut progress| {
+        let received = command.read_state()?.parse_cursor();
+        let (start, records) = with_progress(&command, move |mut progress| {
             let start = progress.start_wakes(received.unwrap_or(Cursor::START))?;
             Ok::<_, Fail>((start, progress.session_wakes(&session_name)))
         })
         .await??;
-        let mut stream = session.client.open_waking_inbox(Some(start)).await;
+        let mut stream = command.client.open_waking_inbox(Some(start)).await;
         let mut inbox = OpenInbox {
-            session,
+            command,
             schedule: WakeSchedule::new(self.max_wakes, records),
             newest: None,
         };
@@ -101,7 +101,7 @@ impl MailWaker {
         if batch.is_empty() {
             return Ok(false);
         }
-        let unanswered = keep_unanswered(&inbox.session, batch).await?;
+        let unanswered = keep_unanswered(&inbox.command, batch).await?;
         let now = current_time();
         let Some((news, record)) = self.plan_wake(inbox, unanswered, now).await? else {
             return Ok(false);
@@ -113,7 +113,7 @@ impl MailWaker {
         }
         tracing::debug!("woken for {}", record.senders.join(", "));
         if self.way.carries_text() {
-            mark_shown(&inbox.session, news.shown_messages()).await;
+            mark_shown(&inbox.command, news.shown_messages()).await;
         }
         Ok(true)
     }
@@ -126,8 +126,8 @@ impl MailWaker {
         now: UnixMicros,
     ) -> Result<Option<(WakeNews, WakeRecord)>, Fail> {
         let finished = inbox.newest.filter(|_| inbox.schedule.waiting_count() == 0);
-        let files = inbox.session.files.clone();
-        let credentials = inbox.session.credentials.clone();
+        let files = inbox.command.files.clone();
+        let credentials = inbox.command.credentials.clone();
         let opened = tokio::task::spawn_blocking(move || {
             let progress = ReportProgress::open_locked(&files, &credentials);
             let is_new =
@@ -144,7 +144,7 @@ impl MailWaker {
         }
         let record = inbox.schedule.record_wake(now, &messages);
         let news = WakeNews {
-            agent_id: inbox.session.credentials.agent_id.clone(),
+            agent_id: inbox.command.credentials.agent_id.clone(),
             messages,
             spent: inbox.schedule.spent_budgets(now, &record),
             held: inbox.schedule.waiting_count(),
@@ -175,7 +175,7 @@ impl MailWaker {
             .iter()
             .filter_map(|message| message.cursor)
             .min();
-        with_progress(&inbox.session, move |mut progress| {
+        with_progress(&inbox.command, move |mut progress| {
             let before = oldest.map(|cursor| Cursor::from_log_seq(cursor.seq.saturating_sub(1)));
             let finished = progress.finished_cursor().min(before);
             progress.undo_wake(&trace_ids, finished)
@@ -215,11 +215,11 @@ async fn sleep_until(due: Option<UnixMicros>) {
 
 /// Runs a function with the progress file, which may wait for the lock of a running hook.
 async fn with_progress<T: Send + 'static>(
-    session: &ClientSession,
+    command: &CommandClient,
     act: impl FnOnce(ReportProgress) -> T + Send + 'static,
 ) -> Result<T, Fail> {
-    let files = session.files.clone();
-    let credentials = session.credentials.clone();
+    let files = command.files.clone();
+    let credentials = command.credentials.clone();
     tokio::task::spawn_blocking(move || act(ReportProgress::open_locked(&files, &credentials)))
         .await
         .map_err(task_error)
@@ -231,14 +231,14 @@ fn task_error(error: tokio::task::JoinError) -> Fail {
 
 /// Leaves out what the hub says was answered or shown meanwhile, here or on another machine.
 async fn keep_unanswered(
-    session: &ClientSession,
+    command: &CommandClient,
     batch: Vec<WaitingMessage>,
 ) -> Result<Vec<WaitingMessage>, Fail> {
     let mut unanswered = Vec::new();
     for chunk in batch.chunks(STATUS_CALLS) {
         let mut calls = Vec::new();
         for message in chunk {
-            let client = session.client.clone();
+            let client = command.client.clone();
             let trace_id = message.trace_id();
             calls.push(tokio::spawn(async move {
                 client.fetch_message_status(&trace_id).await
@@ -260,11 +260,11 @@ async fn keep_unanswered(
 }
 
 /// Says that these messages were part of a turn. It is tried once: the text is there already.
-async fn mark_shown(session: &ClientSession, messages: &[WaitingMessage]) {
+async fn mark_shown(command: &CommandClient, messages: &[WaitingMessage]) {
     let marks = async {
         for message in messages {
             let trace_id = message.trace_id();
-            if let Err(error) = session.client.mark_shown(&trace_id).await {
+            if let Err(error) = command.client.mark_shown(&trace_id).await {
                 tracing::debug!("{trace_id} could not be marked as shown: {error}");
             }
         }

@@ -9,13 +9,13 @@ use chorus_client::files::{
 use chorus_wire::secret::Secret;
 use std::path::{Path, PathBuf};
 
-pub struct ClientSession {
+pub struct CommandClient {
     pub files: IdentityFiles,
     pub credentials: AgentCredentials,
     pub client: HubClient,
 }
 
-impl ClientSession {
+impl CommandClient {
     /// Opens the saved identity; without one the exit code is 2.
     pub fn open(common: &CommonArgs) -> Result<Self, Fail> {
         let files = identity_files(common)?;
