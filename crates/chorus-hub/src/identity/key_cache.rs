@@ -2,7 +2,7 @@
 
 use super::agent_caller::{CallerKey, DAY_MICROS};
 use super::operator_caller::OperatorKey;
-use super::{AgentCaller, Identity, OperatorCaller, Principal, console_session};
+use super::{AgentCaller, Identity, OperatorCaller, Principal, console_sign_in};
 use crate::Result;
 use crate::store::{
     Agent, CacheInvalidation, DbConnection, DbError, EndedKey, IdempotencyKey, Store, agent_keys,
@@ -230,7 +230,7 @@ async fn find_caller(
 
 /// Whether authenticating this key needs the store: only then does a guessed key cost a query.
 pub fn needs_lookup(identity: &Identity, key: &str) -> bool {
-    console_session::is_console_session(key)
+    console_sign_in::is_sign_in_credential(key)
         || is_agent_key(key) && !identity.key_cache().is_cached(&hash_secret(key))
 }
 
@@ -255,8 +255,8 @@ pub async fn authenticate(
             address,
         )));
     }
-    if console_session::is_console_session(key) {
-        return console_session::authenticate_console_session(identity, key, address).await;
+    if console_sign_in::is_sign_in_credential(key) {
+        return console_sign_in::authenticate_sign_in(identity, key, address).await;
     }
     if !is_agent_key(key) {
         return Err(ErrorCode::Unauthorized.into());

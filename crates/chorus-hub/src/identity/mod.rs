@@ -1,7 +1,7 @@
 //! Identity: principals, their keys and names, sessions, invites, rate budgets, quotas and presence.
 
 mod agent_caller;
-mod console_session;
+mod console_sign_in;
 mod contact;
 pub mod invites;
 mod key_cache;
@@ -15,9 +15,9 @@ mod session_token;
 
 pub use agent_caller::AgentCaller;
 pub(crate) use agent_caller::{CallerKey, DAY_MICROS, require_live_key};
-pub use console_session::{
-    create_console_link, create_operator_link, end_console_session, is_console_session,
-    open_console_session,
+pub use console_sign_in::{
+    create_console_link, create_operator_link, is_sign_in_credential, sign_in_to_console,
+    sign_out_of_console,
 };
 pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};

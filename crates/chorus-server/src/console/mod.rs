@@ -1,7 +1,7 @@
 //! The console: a page for people, served from the binary. It reads data only through the public routes, with the user's key.
 
 mod assets;
-mod session;
+mod sign_in;
 
 use crate::http::{app_state::AppState, path_params::PathParam, reply::ApiResult};
 use assets::{INDEX_FILE, file_response};
@@ -18,7 +18,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_console))
         .routes(routes!(get_docs))
         .routes(routes!(get_console_file))
-        .merge(session::routes())
+        .merge(sign_in::routes())
 }
 
 /// Get the console at the root

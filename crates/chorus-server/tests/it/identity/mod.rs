@@ -1,7 +1,7 @@
 //! Agents: registration, keys, invites, the directory and removal.
 
 mod agent_keys;
-mod console_sessions;
+mod console_sign_in;
 mod contact;
 mod directory;
 mod ended_keys;

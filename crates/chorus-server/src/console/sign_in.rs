@@ -32,7 +32,7 @@ async fn create_console_link(
     headers: HeaderMap,
 ) -> ApiResult {
     // Otherwise a session would renew itself for ever.
-    if auth::parse_bearer(&headers)?.is_some_and(identity::is_console_session) {
+    if auth::parse_bearer(&headers)?.is_some_and(identity::is_sign_in_credential) {
         let message = "a console session makes no links; use the key";
         return Err(Error::new(ErrorCode::Forbidden, message).into());
     }
@@ -57,7 +57,7 @@ async fn open_console_session(
     let link_token = Secret::new(ConsoleSignIn::parse(&body)?.link_token);
     // A link is a secret that can be guessed at (D-20).
     admission::check_guesses_left(&state, &parts).await?;
-    let opened = identity::open_console_session(state.hub.identity(), &link_token).await;
+    let opened = identity::sign_in_to_console(state.hub.identity(), &link_token).await;
     // Not when the store was away: that is no guess.
     if matches!(&opened, Err(error) if error.code == ErrorCode::Unauthorized) {
         admission::charge_wrong_secret(&state, &parts).await?;
@@ -79,6 +79,6 @@ async fn end_console_session(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        identity::end_console_session(state.hub.identity(), credential).await?,
+        identity::sign_out_of_console(state.hub.identity(), credential).await?,
     )
 }

@@ -1,4 +1,4 @@
-//! Console sessions: a single-use link signs a browser in, for half a day and with the rights of the key that made the link.
+//! Signing in to the console: a single-use link signs a browser in, for half a day and with the rights of the key that made the link.
 //!
 //! They are session tokens with prefixes of their own. The stored hash covers the prefix, so the token of a stream, which is
 //! part of a URL, can never be exchanged for a session.
@@ -22,7 +22,7 @@ const OPERATOR_SESSION_PREFIX: &str = "co_";
 const TOKEN_BYTES: usize = 35;
 
 /// The form of a session's credential; any other text needs no query.
-pub fn is_console_session(key: &str) -> bool {
+pub fn is_sign_in_credential(key: &str) -> bool {
     let has_prefix =
         key.starts_with(AGENT_SESSION_PREFIX) || key.starts_with(OPERATOR_SESSION_PREFIX);
     has_prefix && key.len() == TOKEN_BYTES
@@ -95,7 +95,7 @@ async fn insert_link(
 }
 
 /// `POST /console/session`: spends the link.
-pub async fn open_console_session(
+pub async fn sign_in_to_console(
     identity: &Identity,
     link_token: &Secret,
 ) -> Result<ConsoleSession> {
@@ -134,11 +134,11 @@ pub async fn open_console_session(
 }
 
 /// `DELETE /console/session`: the page signs out. Keys are not ended by it.
-pub async fn end_console_session(
+pub async fn sign_out_of_console(
     identity: &Identity,
     credential: Option<&str>,
 ) -> Result<ConsoleSessionEnded> {
-    let Some(token) = credential.filter(|text| is_console_session(text)) else {
+    let Some(token) = credential.filter(|text| is_sign_in_credential(text)) else {
         return Ok(ConsoleSessionEnded { ended: false });
     };
     let token_hash = key_cache::hash_secret(token);
@@ -156,7 +156,7 @@ pub async fn end_console_session(
 
 /// The principal of a session. It is looked up at every request: a page makes few, and a session that was ended on another hub
 /// is refused at once.
-pub(super) async fn authenticate_console_session(
+pub(super) async fn authenticate_sign_in(
     identity: &Identity,
     token: &str,
     address: Option<IpAddr>,
