@@ -55,35 +55,56 @@ impl ReputationScore {
     }
 }
 
-/// Whether the end of a job counts as a success or as a failure of its worker; `None` when it does not
-/// change the score. A missed deadline is a failure.
-pub(super) fn verdict_of_ending(job: &JobRecord, ending: &JobEnding) -> Option<bool> {
+/// What the end of a job does to the score of its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScoreEffect {
+    /// The job counts as a success.
+    Raised,
+    /// The job counts as a failure.
+    Lowered,
+    /// The job says nothing about its worker.
+    Unchanged,
+}
+
+/// What the end of a job does to the score of its worker. A missed deadline is a failure.
+pub(super) fn score_effect_of(job: &JobRecord, ending: &JobEnding) -> ScoreEffect {
     // a job between agents of one owner earns no reputation, even if an agent has changed its
     // owner since.
     if job.payer == job.payee {
-        return None;
+        return ScoreEffect::Unchanged;
     }
     match ending {
-        JobEnding::Done { .. } | JobEnding::Approved => Some(true),
+        JobEnding::Done { .. } | JobEnding::Approved => ScoreEffect::Raised,
         JobEnding::Failed {
-            affects_reputation, ..
-        } => affects_reputation.then_some(false),
+            affects_reputation: true,
+            ..
+        } => ScoreEffect::Lowered,
+        JobEnding::Failed {
+            affects_reputation: false,
+            ..
+        } => ScoreEffect::Unchanged,
         // A requester that has the output and does not pay for it cannot lower the score as well.
-        JobEnding::Cancelled | JobEnding::Rejected { .. } => None,
+        JobEnding::Cancelled | JobEnding::Rejected { .. } => ScoreEffect::Unchanged,
         // D-96: a job that was never dispatched says nothing about its worker, nor does one whose worker waits for an answer.
-        JobEnding::Expired => (job.state == JobState::Dispatched).then_some(false),
+        JobEnding::Expired if job.state == JobState::Dispatched => ScoreEffect::Lowered,
+        JobEnding::Expired => ScoreEffect::Unchanged,
     }
 }
 
 /// Changes the worker's score when a job ends, in the job's transaction and once per job. Work for
 /// itself or for another agent of the same owner earns nothing: otherwise an owner could raise its
 /// own scores.
-pub(crate) async fn apply_job_result(
+pub(super) async fn apply_score_effect(
     txn: &mut WriteTxn<'_>,
     job: &JobRecord,
-    success: bool,
+    effect: ScoreEffect,
     paid: Credits,
 ) -> Result<()> {
+    let success = match effect {
+        ScoreEffect::Raised => true,
+        ScoreEffect::Lowered => false,
+        ScoreEffect::Unchanged => return Ok(()),
+    };
     let worker_id = job.worker;
     let requester = job.requester;
     let Some(parties) = reputation::read_party_scores(&txn.tx, worker_id, requester).await? else {

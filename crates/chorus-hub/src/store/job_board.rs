@@ -64,7 +64,7 @@ pub(crate) async fn list_lapsed_jobs(
     rows.iter().map(|row| row.id(0)).collect()
 }
 
-/// Stores what was delivered. From now on the deadline is the one of the approval.
+/// Stores what was delivered. The job now closes when the time for approval ends.
 pub(crate) async fn store_delivery(
     tx: &DbConnection<'_>,
     job: JobId,

@@ -25,6 +25,7 @@ pub(crate) struct NewJob<'a> {
     pub callback_url: Option<&'a str>,
     /// The JSON that is dispatched to the worker.
     pub body: &'a str,
+    /// When the result is due.
     pub deadline: UnixMicros,
     /// When the next dispatch may be attempted.
     pub dispatch_due_at: UnixMicros,
@@ -85,7 +86,7 @@ impl NewJob<'_> {
             callback_url: self.callback_url.map(str::to_owned),
             body: self.body.to_owned(),
             requested_at: now,
-            deadline: self.deadline,
+            closes_at: self.deadline,
             terms: self.terms.clone(),
             lease_until: None,
             talk: JobTalk::default(),
@@ -114,7 +115,9 @@ pub(crate) struct JobRecord {
     pub callback_url: Option<String>,
     pub body: String,
     pub requested_at: UnixMicros,
-    pub deadline: UnixMicros,
+    /// When the hub closes the job by itself: at the deadline of its result, and once that is delivered, at the end of the time
+    /// for approval.
+    pub closes_at: UnixMicros,
     pub terms: JobTerms,
     /// Until when the worker that claimed the job on the board has to report.
     pub lease_until: Option<UnixMicros>,
@@ -218,7 +221,7 @@ impl FromRow for JobRecord {
             callback_url: columns.maybe_text()?,
             body: columns.text()?,
             requested_at: UnixMicros(columns.int()?),
-            deadline: UnixMicros(columns.int()?),
+            closes_at: UnixMicros(columns.int()?),
             terms: JobTerms {
                 any_worker: columns.int()? == 1,
                 board: columns.int()? == 1,

@@ -49,7 +49,7 @@ pub async fn list_board(
         })
         .await?;
     // An overdue job cannot be claimed, although the hub has not closed it yet.
-    let is_open = |job: &&JobRecord| job.deadline > now;
+    let is_open = |job: &&JobRecord| job.closes_at > now;
     Ok(ListPage {
         next: status::next_job_id(&found),
         rows: found
@@ -128,7 +128,7 @@ async fn assign_claim(
     let mut job = jobs::find_job(&txn.tx, job_row)
         .await?
         .ok_or(ErrorCode::NotFound)?;
-    if job.state != JobState::Open || txn.now() >= job.deadline {
+    if job.state != JobState::Open || txn.now() >= job.closes_at {
         let message = "the job is no longer on the board";
         return Err(Error::new(ErrorCode::JobClosed, message));
     }

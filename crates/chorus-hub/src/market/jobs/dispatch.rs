@@ -116,7 +116,7 @@ async fn post_job(
     body: Bytes,
 ) -> Result<std::result::Result<WebhookAnswer, PostError>> {
     let client = hub.outgoing_client();
-    let micros_left = job.deadline.0.saturating_sub(hub.clock().now().0).max(0);
+    let micros_left = job.closes_at.0.saturating_sub(hub.clock().now().0).max(0);
     // The endpoint has as long for a short job as for every other post: a late answer is refused by the job's deadline.
     let max_wait = Duration::from_micros(micros_left.unsigned_abs()).max(client.handover_time());
     let pairs = headers.pairs();

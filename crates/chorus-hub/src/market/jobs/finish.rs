@@ -166,7 +166,7 @@ pub(super) async fn close_or_expire(
 ) -> Result<(JobRecord, bool)> {
     // Past its deadline a job ends by itself, whichever request comes first, so that the result does not
     // depend on when the hub looks for overdue jobs.
-    let is_overdue = txn.now() >= job.deadline;
+    let is_overdue = txn.now() >= job.closes_at;
     let overdue_ending = JobEnding::when_overdue(job.state);
     let is_late = is_overdue && ending.job_event() != overdue_ending.job_event();
     if has_same_result(&job, &ending) {
@@ -209,9 +209,9 @@ async fn deliver_result(
 ) -> Result<JobRecord> {
     let window = Duration::from_millis(approve_ms.unsigned_abs());
     super::move_job(txn, &mut job, JobEvent::Deliver).await?;
-    job.deadline = txn.now().saturating_add(window);
+    job.closes_at = txn.now().saturating_add(window);
     job.lease_until = None;
-    job_board::store_delivery(&txn.tx, job.id, &delivery, job.deadline).await?;
+    job_board::store_delivery(&txn.tx, job.id, &delivery, job.closes_at).await?;
     job.delivery = Some(delivery);
     let draft = UpdateDraft::by_worker(&job, JobUpdateKind::Delivered, None);
     timeline::record_update(txn, &job, draft, &[ToldParty::Requester]).await?;
@@ -338,12 +338,10 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
         .state
         .next_state(ending.job_event())
         .ok_or(ErrorCode::JobClosed)?;
-    let verdict = reputation::verdict_of_ending(&job, &ending);
+    let effect = reputation::score_effect_of(&job, &ending);
     let end = settle_credits(txn, &job, ending).await?;
-    if let Some(success) = verdict {
-        let paid = end.paid.unwrap_or(Credits::ZERO);
-        reputation::apply_job_result(txn, &job, success, paid).await?;
-    }
+    let paid = end.paid.unwrap_or(Credits::ZERO);
+    reputation::apply_score_effect(txn, &job, effect, paid).await?;
     jobs::close_job(&txn.tx, job.id, next_state, &end).await?;
     *txn.counter_deltas.market.jobs.count_mut(job.state) -= 1;
     *txn.counter_deltas.market.jobs.count_mut(next_state) += 1;

@@ -154,7 +154,7 @@ pub(super) fn describe_job(job: &JobRecord, with_input: bool) -> wire::Job {
         budget: job.budget,
         currency: CURRENCY.to_owned(),
         requested_at: job.requested_at,
-        deadline_utc: job.deadline,
+        deadline_utc: job.closes_at,
         progress: job.talk.progress.clone(),
         question: job.talk.question.clone(),
         answer: job.talk.answer.clone(),
