@@ -107,7 +107,7 @@ pub const DETAIL_CHARS: usize = 2_048;
 pub const FRAME_BYTES: usize = 64 * 1024;
 /// Max bytes of the body around a frame: the largest frame, the longest scope and their keys. A larger
 /// body is `frame-too-large` before it is parsed.
-pub const SUBMISSION_BYTES: usize = FRAME_BYTES + 1024;
+pub const FRAME_BODY_BYTES: usize = FRAME_BYTES + 1024;
 /// Max octets of a text that people read, such as an advisory, a question or a finding (FRM-29…43, R-53).
 pub const FRAME_TEXT_OCTETS: usize = 2_048;
 /// Max octets of a handover: it replaces a file, so it may be longer than an announcement.

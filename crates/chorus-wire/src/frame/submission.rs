@@ -58,7 +58,7 @@ impl FrameSubmission {
     }
 
     fn parse_body(body: &[u8], now: Option<UnixMicros>) -> Result<Self, FrameError> {
-        if body.len() > limits::SUBMISSION_BYTES {
+        if body.len() > limits::FRAME_BODY_BYTES {
             return Err(FrameError::too_large());
         }
         let root = contract::parse_root(body)?;
