@@ -57,7 +57,7 @@ impl OwnHost {
 
 /// The decision about a URL's host before any name is resolved.
 #[derive(Debug, PartialEq, Eq)]
-pub enum HostVerdict {
+pub enum CheckedHost {
     /// A literal address that is allowed.
     Literal(IpAddr),
     /// A name to be resolved; its addresses decide.
@@ -90,7 +90,7 @@ impl AddressGuard {
 
     /// Checks the host of a URL. The URL parser has already turned decimal, octal, hex and
     /// full-width spellings of an address into the address itself.
-    pub fn check_url(&self, url: &Url) -> Result<HostVerdict, AddressBlocked> {
+    pub fn check_url(&self, url: &Url) -> Result<CheckedHost, AddressBlocked> {
         let literal = match url.host() {
             None => return Err(AddressBlocked),
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -106,12 +106,12 @@ impl AddressGuard {
             {
                 return Err(AddressBlocked);
             }
-            Some(Host::Domain(name)) => return Ok(HostVerdict::Name(name.to_owned())),
+            Some(Host::Domain(name)) => return Ok(CheckedHost::Name(name.to_owned())),
         };
         let is_hub =
             self.own_host.is_public_origin(url) && self.is_allowed_range(literal.to_canonical());
         if is_hub || self.is_allowed(literal) {
-            Ok(HostVerdict::Literal(literal))
+            Ok(CheckedHost::Literal(literal))
         } else {
             Err(AddressBlocked)
         }

@@ -17,7 +17,7 @@ pub use answer_events::{AnswerEvents, StreamedAnswer};
 pub use dns_resolver::DnsResolver;
 
 use crate::simulation::SimulatedNetwork;
-use address_guard::{AddressGuard, HostVerdict, OwnHost};
+use address_guard::{AddressGuard, CheckedHost, OwnHost};
 use bytes::Bytes;
 use capacity_shares::DeliveryOwner;
 use chorus_wire::{Error, ErrorCode, Result, limits};
@@ -139,7 +139,7 @@ impl OutgoingClient {
             Error::validation("the endpoint must be an absolute http or https URL")
         })?;
         match self.0.guarded_resolver.guard.check_url(&url) {
-            Ok(HostVerdict::Literal(_) | HostVerdict::Name(_)) => Ok(()),
+            Ok(CheckedHost::Literal(_) | CheckedHost::Name(_)) => Ok(()),
             Err(address_guard::AddressBlocked) => Err(ErrorCode::EndpointBlocked.into()),
         }
     }
@@ -279,13 +279,13 @@ impl OutgoingClient {
         let headers = header_map(accept, headers)?;
         let resolve = async {
             match &host {
-                HostVerdict::Literal(address) => Ok(GuardedResolver::pin_literal(*address)),
-                HostVerdict::Name(name) => resolver.pin_name(name, slot.owner).await,
+                CheckedHost::Literal(address) => Ok(GuardedResolver::pin_literal(*address)),
+                CheckedHost::Name(name) => resolver.pin_name(name, slot.owner).await,
             }
         };
         // The pin is held until the answer begins: by then the connection exists.
         let (slot, pin) = slot.acquire(resolve).await?;
-        if let HostVerdict::Name(name) = &host {
+        if let CheckedHost::Name(name) = &host {
             resolver.renew_pin(name, &pin);
         }
         let response = self.0.transport.post(url, headers, body).await?;
