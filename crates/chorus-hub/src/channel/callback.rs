@@ -30,7 +30,7 @@ impl TokenActor {
 
 /// A callback that was valid when it was looked up.
 #[derive(Clone, Debug)]
-pub struct CallbackToken {
+pub struct ResolvedCallback {
     channel_id: String,
     hash: [u8; 32],
     member_id: MemberId,
@@ -38,7 +38,7 @@ pub struct CallbackToken {
     payer: Option<OwnerId>,
 }
 
-impl CallbackToken {
+impl ResolvedCallback {
     /// Looks up a callback. The server does this before it reads the body, so that a client that
     /// guesses tokens gets the same answer whatever it sends.
     pub async fn find(hub: &HubContext, channel_id: &str, token: &Secret) -> Result<Self> {

@@ -8,7 +8,7 @@ use crate::http::{
     idempotency::IdempotencyHeader,
 };
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
-use chorus_hub::channel::callback::{self, CallbackToken};
+use chorus_hub::channel::callback::{self, ResolvedCallback};
 use chorus_wire::channel::persistent_callback::PersistentCallback;
 use chorus_wire::reply::SuccessReply;
 use chorus_wire::{ErrorCode, secret::Secret};
@@ -49,8 +49,8 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
     let (id, token) = path.map(|Path(path)| path).unwrap_or_default();
     // Before the body is read: a client that guesses tokens gets the same response for every body.
     admission::check_guesses_left(&state, &parts).await?;
-    let callback_token = match CallbackToken::find(&state.hub, &id, &Secret::new(token)).await {
-        Ok(callback_token) => callback_token,
+    let resolved = match ResolvedCallback::find(&state.hub, &id, &Secret::new(token)).await {
+        Ok(resolved) => resolved,
         Err(error) => {
             if error.code == ErrorCode::NotFound {
                 admission::charge_wrong_secret(&state, &parts).await?;
@@ -58,15 +58,15 @@ async fn post_callback_event(State(state): State<AppState>, request: Request) ->
             return Err(error.into());
         }
     };
-    let budget = admission::spend_caller_budget(&state, callback_token.budget_caller()).await?;
+    let budget = admission::spend_caller_budget(&state, resolved.budget_caller()).await?;
     let event_count = if is_ndjson(&parts.headers) {
-        callback_stream::read_ndjson(&state, &callback_token, content).await?
+        callback_stream::read_ndjson(&state, &resolved, content).await?
     } else {
         let idempotency_key = IdempotencyHeader::from_request_parts(&mut parts, &state).await?;
         let JsonBytes(event) =
             JsonBytes::from_request(Request::from_parts(parts, content), &state).await?;
         let idempotency = idempotency_key.with_body(&event)?;
-        callback_token
+        resolved
             .accept_event(&state.hub, &event, idempotency)
             .await?;
         1

@@ -3,7 +3,7 @@
 use crate::http::{admission, api_error::ApiError, app_state::AppState};
 use axum::body::Body;
 use bytes::BytesMut;
-use chorus_hub::channel::callback::CallbackToken;
+use chorus_hub::channel::callback::ResolvedCallback;
 use chorus_wire::{Error, ErrorCode, limits};
 use http_body_util::BodyExt;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use std::time::Duration;
 /// Accepts every line as it arrives. A bad line ends the stream; the events before it stay accepted.
 pub async fn read_ndjson(
     state: &AppState,
-    callback_token: &CallbackToken,
+    callback: &ResolvedCallback,
     mut content: Body,
 ) -> Result<usize, ApiError> {
-    let _slot = match state.callback_streams.acquire(callback_token.member_id()) {
+    let _slot = match state.callback_streams.acquire(callback.member_id()) {
         Ok(slot) => slot,
         Err(error) => {
             return Err(error.into());
@@ -22,7 +22,7 @@ pub async fn read_ndjson(
     };
     let mut reader = NdjsonReader {
         state,
-        callback_token,
+        callback,
         buffer: BytesMut::new(),
         line_number: 0,
         event_count: 0,
@@ -56,7 +56,7 @@ pub async fn read_ndjson(
 
 struct NdjsonReader<'a> {
     state: &'a AppState,
-    callback_token: &'a CallbackToken,
+    callback: &'a ResolvedCallback,
     buffer: BytesMut,
     line_number: usize,
     event_count: usize,
@@ -96,7 +96,7 @@ impl NdjsonReader<'_> {
         {
             tokio::time::sleep(Duration::from_secs(error.retry_after.unwrap_or(1))).await;
         }
-        self.callback_token
+        self.callback
             .accept_event(&self.state.hub, line, None)
             .await
             .map_err(|error| self.with_line_number(error))?;
@@ -105,7 +105,7 @@ impl NdjsonReader<'_> {
     }
 
     async fn spend_budget(&self) -> Result<(), Error> {
-        admission::spend_caller_budget(self.state, self.callback_token.budget_caller())
+        admission::spend_caller_budget(self.state, self.callback.budget_caller())
             .await
             .map(drop)
     }
