@@ -4,7 +4,7 @@
 use crate::context::HubContext;
 use crate::identity::rate_limit::CallerId;
 use crate::identity::{AgentCaller, hash_secret};
-use crate::store::channel_deliveries::{self, ChannelToken, TokenPurpose};
+use crate::store::channel_tokens::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{DbConnection, DbError, MemberId, OwnerId, WriteTxn, owner_usage};
 use crate::{Result, random};
@@ -79,7 +79,7 @@ pub(super) async fn mint_delivery_tokens(
             agent: member.principal,
             made_with: None,
         };
-        channel_deliveries::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
+        channel_tokens::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
             .await?;
     }
     let public_url = &txn.hub_settings().public_url;
@@ -102,7 +102,7 @@ pub(super) async fn mint_persistent_callback(
     member_id: MemberId,
     made_by: Option<&AgentCaller>,
 ) -> std::result::Result<Secret, DbError> {
-    channel_deliveries::expire_persistent_callback(&txn.tx, member_id, txn.now()).await?;
+    channel_tokens::expire_persistent_callback(&txn.tx, member_id, txn.now()).await?;
     let secret = random::new_secret("tok_");
     let token = ChannelToken {
         purpose: TokenPurpose::PersistentCallback,
@@ -115,8 +115,7 @@ pub(super) async fn mint_persistent_callback(
             .and_then(|caller| caller.key.id.as_deref())
             .map(str::to_owned),
     };
-    channel_deliveries::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
-        .await?;
+    channel_tokens::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token).await?;
     Ok(callback_url(txn, channel, &secret))
 }
 
@@ -137,7 +136,7 @@ pub(super) async fn resolve_callback(
     token_hash: &[u8; 32],
     now: chorus_wire::time::UnixMicros,
 ) -> Result<TokenActor> {
-    let token = channel_deliveries::find_channel_token(tx, token_hash)
+    let token = channel_tokens::find_channel_token(tx, token_hash)
         .await?
         .ok_or(ErrorCode::NotFound)?;
     match token.purpose {
@@ -194,7 +193,7 @@ pub(crate) async fn lookup_tool_token(
     token_hash: &[u8; 32],
     now: chorus_wire::time::UnixMicros,
 ) -> Result<TokenActor> {
-    let token = channel_deliveries::find_channel_token(tx, token_hash)
+    let token = channel_tokens::find_channel_token(tx, token_hash)
         .await?
         .filter(|token| token.purpose == TokenPurpose::Tools);
     let token = token

@@ -7,7 +7,7 @@ use crate::identity::{AgentCaller, DAY_MICROS, IdempotencyKey, hash_secret, requ
 use crate::store::key_rotations::{self, PendingRotation};
 use crate::store::{
     Agent, AgentId, AgentKeyRow, CacheInvalidation, EndedKey, SubjectId, WriteTxn, agent_keys,
-    channel_deliveries, connection_strings, principals, record_activity, session_tokens,
+    channel_tokens, connection_strings, principals, record_activity, session_tokens,
 };
 use crate::stream_end::StreamEnd;
 use crate::{Principal, Result, random};
@@ -243,7 +243,7 @@ pub(super) async fn replace_registration_key(
     agent_keys::insert_key(&txn.tx, &row).await?;
     // What the key has made ends when it does, so it must not be taken for what the new key makes.
     session_tokens::retie_session_tokens(&txn.tx, before.id, &row.id).await?;
-    channel_deliveries::retie_made_tokens(&txn.tx, before.id, &row.id).await?;
+    channel_tokens::retie_made_tokens(&txn.tx, before.id, &row.id).await?;
     connection_strings::retie_connection_string(&txn.tx, before.id, &row.id).await?;
     Ok(ReplacedKey {
         ended: None,
@@ -260,11 +260,11 @@ async fn end_key(
     hash: [u8; 32],
 ) -> Result<EndedKey> {
     session_tokens::revoke_session_tokens(&txn.tx, agent, id).await?;
-    channel_deliveries::expire_made_tokens(&txn.tx, agent, id, txn.now()).await?;
+    channel_tokens::expire_made_tokens(&txn.tx, agent, id, txn.now()).await?;
     connection_strings::revoke_string_made_with(&txn.tx, agent, id).await?;
     if scopes.contains(KeyScope::Read) {
         // A holder of the key may have read the credentials of any delivery.
-        channel_deliveries::expire_delivery_tokens(&txn.tx, agent, txn.now()).await?;
+        channel_tokens::expire_delivery_tokens(&txn.tx, agent, txn.now()).await?;
     }
     let member_ids = list_member_ids(txn, agent).await?;
     let members = member_ids.into_iter().map(SubjectId::from);

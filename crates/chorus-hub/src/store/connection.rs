@@ -1,6 +1,7 @@
 //! A database connection of either engine. Both run the same SQL text with `$n` placeholders.
 
-use super::sql_value::{ConnectionFault, DbError, SqlParam, SqlRow};
+use super::sql_value::{DbError, SqlParam, SqlRow};
+use super::transaction_fault::TransactionFault;
 use super::{postgres, sqlite};
 
 /// The writer's connection inside a transaction, or a reader's connection.
@@ -68,7 +69,7 @@ impl DbConnection<'_> {
     }
 
     /// Takes the first fault of the connection since the last call.
-    pub fn take_fault(&self) -> Option<ConnectionFault> {
+    pub fn take_fault(&self) -> Option<TransactionFault> {
         match self {
             DbConnection::Sqlite(_) => None,
             DbConnection::Postgres(client) => client.fault.take(),

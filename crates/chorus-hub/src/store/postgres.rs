@@ -1,7 +1,8 @@
 //! The PostgreSQL engine, for hubs that share a database: one client for the writer, a pool of clients for readers.
 
 use super::postgres_url::PostgresUrl;
-use super::sql_value::{ConnectionFault, DbError, SqlParam, SqlRow, SqlValue};
+use super::sql_value::{DbError, SqlParam, SqlRow, SqlValue};
+use super::transaction_fault::TransactionFault;
 use chorus_wire::secret::Secret;
 use futures_util::TryStreamExt;
 use std::cell::{Cell, RefCell};
@@ -35,7 +36,7 @@ pub(crate) struct PostgresClient {
     client: tokio_postgres::Client,
     statements: RefCell<HashMap<&'static str, Statement>>,
     /// The first fault since the last `take_fault`.
-    pub(super) fault: Cell<Option<ConnectionFault>>,
+    pub(super) fault: Cell<Option<TransactionFault>>,
 }
 
 impl PostgresClient {
@@ -222,7 +223,7 @@ impl PostgresClient {
             self.fault.set(fault);
         }
         match fault {
-            Some(ConnectionFault::RolledBack | ConnectionFault::ConnectionLost) => {
+            Some(TransactionFault::RolledBack | TransactionFault::ConnectionLost) => {
                 DbError::Unavailable(describe_error(&error))
             }
             None => classify_error(error),
@@ -275,9 +276,9 @@ fn is_stale_plan(error: &tokio_postgres::Error) -> bool {
     replanned || error.code() == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)
 }
 
-fn classify_fault(error: &tokio_postgres::Error) -> Option<ConnectionFault> {
+fn classify_fault(error: &tokio_postgres::Error) -> Option<TransactionFault> {
     let Some(db_error) = error.as_db_error() else {
-        return Some(ConnectionFault::ConnectionLost);
+        return Some(TransactionFault::ConnectionLost);
     };
     // After a failover the old primary may still answer but accept no writes; a reconnect finds the new one.
     let is_fatal = matches!(
@@ -285,14 +286,14 @@ fn classify_fault(error: &tokio_postgres::Error) -> Option<ConnectionFault> {
         Some(Severity::Fatal | Severity::Panic)
     );
     if is_fatal || *db_error.code() == SqlState::READ_ONLY_SQL_TRANSACTION {
-        return Some(ConnectionFault::ConnectionLost);
+        return Some(TransactionFault::ConnectionLost);
     }
     let rollback_codes = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
     ];
     (rollback_codes.contains(db_error.code()) || is_stale_plan(error))
-        .then_some(ConnectionFault::RolledBack)
+        .then_some(TransactionFault::RolledBack)
 }
 
 fn classify_error(error: tokio_postgres::Error) -> DbError {

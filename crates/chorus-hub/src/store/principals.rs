@@ -244,7 +244,7 @@ pub(crate) async fn mark_agent_deleted(
     super::session_tokens::revoke_all_session_tokens(tx, agent.id).await?;
     super::agent_keys::delete_agent_keys(tx, agent.id).await?;
     super::key_rotations::forget_rotation(tx, agent.id).await?;
-    super::channel_deliveries::expire_callbacks_made_by(tx, agent.id, now).await?;
+    super::channel_tokens::expire_callbacks_made_by(tx, agent.id, now).await?;
     super::connection_strings::revoke_connection_string(tx, agent.id).await?;
     super::contacts::delete_agent_contacts(tx, agent.id).await?;
     const SQL: &str = "update principals set card = null, endpoint = null, endpoint_secret = null, market = null, key_hash = null, deleted_at = $2 where id = $1";

@@ -1,6 +1,6 @@
 //! The read pool: read-only connections, each used by one reader at a time on a blocking thread.
 
-use super::sql_value::ConnectionFault;
+use super::transaction_fault::TransactionFault;
 use super::writer_connection::SIMULATED_CACHE_BYTES;
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
 use crate::Result;
@@ -97,7 +97,7 @@ impl ReadPool {
                         })?;
                         // A lost connection is not returned to the pool: the next reader opens a new one.
                         let returned = (client.fault.take()
-                            != Some(ConnectionFault::ConnectionLost))
+                            != Some(TransactionFault::ConnectionLost))
                         .then_some(PooledConnection::Postgres(client));
                         Ok::<_, DbError>((answer, returned))
                     })?

@@ -1,9 +1,9 @@
 //! Retention: deletes what is older than `--retain`, in steps so small that other writes hardly wait for them.
 
 use super::{
-    DbError, LogSeq, SqlParam, WriteTxn, channel_deliveries, channel_entries, channels,
-    compact_ledger, connection_strings, departed_agents, log, messages, open_items, owner_usage,
-    participant_index, request_answers, trimmed_streams,
+    DbError, LogSeq, SqlParam, WriteTxn, channel_entries, channel_tokens, channels, compact_ledger,
+    connection_strings, departed_agents, log, messages, open_items, owner_usage, participant_index,
+    request_answers, trimmed_streams,
 };
 use chorus_wire::{limits, time::UnixMicros};
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(crate) async fn run_retention_step(
     )
     .await?;
     trimmed += messages::abandon_next_batch(txn).await?;
-    trimmed += channel_deliveries::delete_expired_channel_tokens(
+    trimmed += channel_tokens::delete_expired_channel_tokens(
         &txn.tx,
         now.saturating_sub(limits::EXPIRED_CALLBACK_RETENTION),
         STEP_ROWS,

@@ -218,16 +218,6 @@ pub(crate) enum DbError {
     Other(String),
 }
 
-/// What happened to a connection while a statement ran. It is for the owner of the connection; the
-/// caller of the statement gets the [`DbError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConnectionFault {
-    /// The server rolled the transaction back because of another one, or because a cached plan is stale: a retry may succeed.
-    RolledBack,
-    /// The connection is closed, and its uncommitted work is rolled back.
-    ConnectionLost,
-}
-
 impl ToSql for SqlParam<'_> {
     fn to_sql(
         &self,

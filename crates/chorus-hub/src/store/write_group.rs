@@ -1,14 +1,13 @@
 //! A write group: the waiting write requests, run in one transaction, and run again when the database rolls it back (D-88).
 
 use super::log::LogEntry;
-use super::sql_value::ConnectionFault;
+use super::transaction_fault::TransactionFault;
 use super::write_request::WriteRequest;
 use super::write_txn::WriteTxn;
 use super::{DbConnection, DbError, participant_index};
 use crate::limits;
 use chorus_wire::Error;
 use std::ops::Range;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// The requests of one group commit. They are kept until the commit, because the group may have to run again.
@@ -51,20 +50,13 @@ impl GroupError {
     pub fn classify_failure(tx: &DbConnection<'_>, commit_sent: bool, cause: DbError) -> Self {
         let failure = match (tx.take_fault(), commit_sent) {
             // The server reported the rollback itself, so the outcome is known even at the commit.
-            (Some(ConnectionFault::RolledBack), _) => CommitFailure::RolledBack,
-            (Some(ConnectionFault::ConnectionLost), false) => CommitFailure::ConnectionLost,
+            (Some(TransactionFault::RolledBack), _) => CommitFailure::RolledBack,
+            (Some(TransactionFault::ConnectionLost), false) => CommitFailure::ConnectionLost,
             (None, false) => CommitFailure::Rejected,
-            (Some(ConnectionFault::ConnectionLost) | None, true) => CommitFailure::OutcomeUnknown,
+            (Some(TransactionFault::ConnectionLost) | None, true) => CommitFailure::OutcomeUnknown,
         };
         Self { failure, cause }
     }
-}
-
-/// The pause before the next attempt. It grows with each attempt, and is random so that two hubs do not collide again.
-pub(super) fn retry_backoff(attempt: u32) -> Duration {
-    limits::WRITE_GROUP_RETRY_PAUSE
-        .saturating_mul(1 << attempt.min(8))
-        .mul_f64(0.5 + crate::random::random_value::<f64>())
 }
 
 impl WriteGroup {

@@ -2,11 +2,11 @@
 
 use super::entry_publisher::EntryPublisher;
 use super::file_upkeep::FileUpkeep;
-use super::group_transaction::{begin_group, send_commit};
+use super::group_commit::{begin_group, send_commit};
 use super::log::{self, LogEntry, LogHead, NewLogEntry};
 use super::log_throttle::LogThrottle;
 use super::sync_clock::sync_clock;
-use super::write_group::{self, CommitFailure, GroupError, WriteGroup};
+use super::write_group::{CommitFailure, GroupError, WriteGroup};
 use super::write_request::{WriteRequest, WriteTask};
 use super::write_txn::{HubSettings, WriteTxn};
 use super::writer_connection::WriterConnection;
@@ -173,15 +173,16 @@ async fn open_database(
     Ok((connection, head, salt))
 }
 
-struct StoreWriter {
-    connection: WriterConnection,
+/// The one writer of a store, on a thread of its own.
+pub(super) struct StoreWriter {
+    pub(super) connection: WriterConnection,
     head: LogHead,
     /// The last sequence that was published to the streams of this hub.
     published_seq: LogSeq,
     /// When the log was last read for entries of peers.
     last_log_read: Duration,
     /// Whether the commit of the last group was sent.
-    commit_sent: bool,
+    pub(super) commit_sent: bool,
     indexed_seq: Arc<AtomicI64>,
     settings: Arc<OnceLock<HubSettings>>,
     clock: Clock,
@@ -193,7 +194,7 @@ struct StoreWriter {
 }
 
 /// The outcome of a committed group.
-struct CommittedGroup {
+pub(super) struct CommittedGroup {
     /// Entries that peers wrote before the group and that are not yet published to the streams of this hub.
     peer_entries: Vec<LogEntry>,
     entries: Vec<LogEntry>,
@@ -358,64 +359,8 @@ impl StoreWriter {
         }
     }
 
-    /// Drops the connection when the database does not answer in time. The next group sees whether this one was committed after
-    /// all: the old connection holds the advisory lock until that is decided, so the next group cannot begin earlier.
-    async fn commit_with_timeout(
-        &mut self,
-        group: &mut WriteGroup,
-    ) -> std::result::Result<CommittedGroup, GroupError> {
-        match tokio::time::timeout(postgres::RESPONSE_TIMEOUT, self.commit_with_retry(group)).await
-        {
-            Ok(committed) => committed,
-            Err(_) => {
-                self.connection.disconnect();
-                let failure = if self.commit_sent {
-                    CommitFailure::OutcomeUnknown
-                } else {
-                    CommitFailure::Rejected
-                };
-                Err(GroupError {
-                    failure,
-                    cause: DbError::Unavailable("the database did not answer".into()),
-                })
-            }
-        }
-    }
-
-    /// D-88: runs a group again that the database rolled back, or whose connection was lost before its commit was sent.
-    async fn commit_with_retry(
-        &mut self,
-        group: &mut WriteGroup,
-    ) -> std::result::Result<CommittedGroup, GroupError> {
-        let mut attempt = 0;
-        let mut reconnected = false;
-        loop {
-            let is_last_attempt = attempt == limits::WRITE_GROUP_RETRIES;
-            let failed = match self.commit_group(group, is_last_attempt).await {
-                Ok(committed) => return Ok(committed),
-                Err(failed) => failed,
-            };
-            match failed.failure {
-                CommitFailure::RolledBack if !is_last_attempt => {
-                    tracing::warn!(cause = %failed.cause, "the database rolled back a write group; it runs again");
-                    tokio::time::sleep(write_group::retry_backoff(attempt)).await;
-                    attempt += 1;
-                }
-                // Once: if the connection is lost again, the database has a fault and the waiting requests fail.
-                CommitFailure::ConnectionLost if !reconnected => {
-                    tracing::warn!(cause = %failed.cause, "the connection was lost before the commit; the write group runs again");
-                    self.connection.disconnect();
-                    reconnected = true;
-                }
-                CommitFailure::RolledBack
-                | CommitFailure::ConnectionLost
-                | CommitFailure::Rejected
-                | CommitFailure::OutcomeUnknown => return Err(failed),
-            }
-        }
-    }
-
-    async fn commit_group(
+    /// Runs a group once, in one transaction, and commits it.
+    pub(super) async fn commit_group(
         &mut self,
         group: &mut WriteGroup,
         is_last_attempt: bool,
