@@ -1,5 +1,5 @@
 // What can go wrong, by what the caller can do about it. No message contains a key, a path or a callback.
-import { ERROR_CODES } from "./generated/error_codes.js";
+import { RETRYABLE_CODES } from "./generated/error_codes.js";
 import type { ReceiverReply } from "./wire.js";
 
 export interface ErrorFacts {
@@ -116,7 +116,6 @@ function classForStatus(status: number): RefusedClass {
 
 /** The error of the class of its status; unknown codes are retryable by their status. */
 export function refusedError(message: string, facts: ErrorFacts & { status: number }): RefusedError {
-  const known: { retryable: boolean } | undefined = (ERROR_CODES as Record<string, { retryable: boolean }>)[facts.code];
-  const retryable = known?.retryable ?? [408, 429, 500, 502, 503, 504].includes(facts.status);
+  const retryable = RETRYABLE_CODES[facts.code] ?? [408, 429, 500, 502, 503, 504].includes(facts.status);
   return new (classForStatus(facts.status))(`${message} (${facts.code})`, { retryable, ...facts });
 }

@@ -1,6 +1,5 @@
 // The objects of the contract under short names, and the types of its operations.
 import type { components, operations } from "./generated/contract.js";
-import type { OPERATIONS } from "./generated/operations.js";
 
 type Schemas = components["schemas"];
 
@@ -35,7 +34,7 @@ export type FoundAgent = Schemas["FoundAgent"];
 export type KeyScope = Schemas["KeyScope"];
 
 /** The name of an operation of the contract. */
-export type OperationId = keyof typeof OPERATIONS & keyof operations;
+export type OperationId = keyof operations;
 
 /** The body of a successful answer in JSON. */
 export type Reply<O extends OperationId> = operations[O]["reply"];

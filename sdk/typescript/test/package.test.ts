@@ -61,9 +61,33 @@ test("the declarations have no any, and the main module and its imports have not
   assert.ok(seen.size > 20);
 });
 
-test("the package is small, and publint finds nothing", async () => {
-  const packed = JSON.parse(execFileSync("npm", ["pack", "--dry-run", "--json", "--loglevel", "error"], { cwd: folder, encoding: "utf8" })) as [{ size: number }];
-  assert.ok(packed[0].size <= 75_000, `${packed[0].size} bytes`);
+interface PackedFiles {
+  readonly size: number;
+  readonly files: { readonly path: string }[];
+}
+
+function packFiles(): PackedFiles {
+  const words = ["pack", "--dry-run", "--json", "--loglevel", "error"];
+  const [packed] = JSON.parse(execFileSync("npm", words, { cwd: folder, encoding: "utf8" })) as [PackedFiles];
+  return packed;
+}
+
+test("the package has the declarations that its modules need, and no others", () => {
+  const needed = new Set<string>();
+  const visit = (file: string): void => {
+    if (needed.has(file)) return;
+    needed.add(file);
+    for (const [, path = ""] of read(file).matchAll(/(?:from |import\()"(\.[^"]+)\.js"/g)) visit(join(dirname(file), `${path}.d.ts`));
+  };
+  for (const entry of ["index", "node/index", "webhook", "testing"]) visit(`dist/${entry}.d.ts`);
+  const packed = packFiles().files.map(({ path }) => path).filter((path) => path.endsWith(".d.ts"));
+  assert.deepEqual(packed.sort(), [...needed].sort());
+});
+
+// TS-01
+test("the package is at most 60 kB, and publint finds nothing", async () => {
+  const { size } = packFiles();
+  assert.ok(size <= 60_000, `${size} bytes`);
   const { publint } = await import("publint");
   const { messages } = await publint({ pkgDir: folder, strict: true });
   assert.deepEqual(messages, []);
