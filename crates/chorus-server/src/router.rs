@@ -1,5 +1,6 @@
 //! Merges the routes of all modules into one router, with the middleware and the fallbacks.
 
+use crate::http::request_service::RequestService;
 use crate::http::route_scopes::RouteScopes;
 use crate::http::{api_error::ApiError, app_state::AppState, front};
 use crate::{
@@ -11,7 +12,13 @@ use bytes::Bytes;
 use chorus_wire::ErrorCode;
 use utoipa_axum::router::OpenApiRouter;
 
-pub fn build_router(state: AppState) -> Router {
+/// The router, and before it the routes that are too busy for its layers.
+pub fn build_service(state: AppState) -> RequestService {
+    let router = build_router(state.clone());
+    RequestService::new(state, router, envelope::direct_routes())
+}
+
+fn build_router(state: AppState) -> Router {
     let (router, api) = all_routes().split_for_parts();
     // Set only here, so they are never set already.
     let _ = state.route_scopes.set(RouteScopes::from_document(&api));

@@ -21,7 +21,6 @@ use commands::{frame, market};
 use fail::Fail;
 use std::process::ExitCode;
 
-#[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

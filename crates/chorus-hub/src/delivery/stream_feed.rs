@@ -269,7 +269,8 @@ impl LogFeed {
                 if let Some(stream_end) = self.queue.stream_end() {
                     return FeedItem::Ended(stream_end);
                 }
-                match self.read_page().await {
+                // On the heap, as all that a stream rarely waits for: an idle stream would keep the room for it.
+                match Box::pin(self.read_page()).await {
                     Ok(events) if events.is_empty() => {}
                     Ok(events) => return FeedItem::Events(events),
                     // In a cluster an unavailable database ends no stream: reconnecting to another hub would not help.
@@ -278,7 +279,7 @@ impl LogFeed {
                             && error.code == ErrorCode::Unavailable =>
                     {
                         tracing::debug!(cause = error.cause, "a stream waits for the log");
-                        tokio::time::sleep(limits::LOG_READ_RETRY_INTERVAL).await;
+                        Box::pin(tokio::time::sleep(limits::LOG_READ_RETRY_INTERVAL)).await;
                     }
                     Err(error) => {
                         tracing::warn!(%error, cause = error.cause, "a stream could not read the log");

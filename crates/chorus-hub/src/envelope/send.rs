@@ -13,7 +13,7 @@ use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveryOutcome, SendRequest};
 use chorus_wire::{Error, ErrorCode, limits};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -66,18 +66,26 @@ pub async fn send_envelope(
     }
 }
 
-/// With literal labels: this runs for every message, and a label that is made at run time costs an allocation.
+/// The counters of sent messages, by what the sender was told.
+struct SentCounters {
+    delivered: metrics::Counter,
+    queued: metrics::Counter,
+    failed: metrics::Counter,
+}
+
+/// Looked up once: this runs for every message, and the registry of meters has a lock.
+static SENT_COUNTERS: LazyLock<SentCounters> = LazyLock::new(|| SentCounters {
+    delivered: metrics::counter!("chorus_messages_total", "delivery" => "delivered"),
+    queued: metrics::counter!("chorus_messages_total", "delivery" => "queued"),
+    failed: metrics::counter!("chorus_messages_total", "delivery" => "failed"),
+});
+
 fn count_sent(delivery: &DeliveryOutcome) {
+    let counters = &*SENT_COUNTERS;
     match delivery {
-        DeliveryOutcome::Delivered { .. } | DeliveryOutcome::DeliveredSse => {
-            metrics::counter!("chorus_messages_total", "delivery" => "delivered")
-        }
-        DeliveryOutcome::Queued => {
-            metrics::counter!("chorus_messages_total", "delivery" => "queued")
-        }
-        DeliveryOutcome::Failed { .. } => {
-            metrics::counter!("chorus_messages_total", "delivery" => "failed")
-        }
+        DeliveryOutcome::Delivered { .. } | DeliveryOutcome::DeliveredSse => &counters.delivered,
+        DeliveryOutcome::Queued => &counters.queued,
+        DeliveryOutcome::Failed { .. } => &counters.failed,
     }
     .increment(1);
 }

@@ -1,19 +1,21 @@
 //! `POST /messages` and `GET /messages/{trace_id}`: sending a message and reading its state (TRN-13…27, TRN-52…54, R-22, R-27, R-29, R-103).
 
 use crate::http::api_error::ApiError;
+use crate::http::next_handler::DirectRoute;
 use crate::http::reply::{self, ApiResult};
 use crate::http::{
     app_state::AppState, auth::MaybeAuth, auth::RequireKey, body::JsonBytes,
     idempotency::IdempotencyHeader, negotiate, path_params::PathParam,
 };
 use axum::extract::{FromRequestParts, State};
+use axum::handler::Handler;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use chorus_hub::envelope::{self, RepeatedSend, SendOutcome, StreamedSend};
 use chorus_wire::message::{DeliveryOutcome, MessageStatus, SendReply, SendRequest};
 use chorus_wire::reply::SuccessReply;
 use chorus_wire::{Error, sse};
-use http::{HeaderValue, StatusCode, header, request::Parts};
+use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use tokio::sync::mpsc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -23,6 +25,15 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(send_message))
         .routes(routes!(get_message_status))
+}
+
+/// Sends are most of the requests of a busy hub.
+pub fn direct_route() -> DirectRoute {
+    DirectRoute {
+        method: Method::POST,
+        path: "/messages",
+        handler: |request, state| Handler::call(send_message, request, state),
+    }
 }
 
 /// The headers of a send.

@@ -7,6 +7,7 @@ mod inbox;
 mod messages;
 
 use crate::http::app_state::AppState;
+use crate::http::next_handler::DirectRoute;
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -15,4 +16,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(inbox::routes())
         .merge(history::routes())
         .merge(conversations::routes())
+}
+
+/// Routes that are called without the router.
+pub fn direct_routes() -> Vec<DirectRoute> {
+    vec![messages::direct_route()]
 }

@@ -2,7 +2,7 @@
 
 use super::connection::{HttpConnection, wait_for_shutdown};
 use super::connection_limit::ConnectionLimit;
-use axum::Router;
+use super::request_service::RequestService;
 use chorus_wire::limits;
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub async fn serve_connections(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
-    router: Router,
+    service: RequestService,
     mut connection_limit: ConnectionLimit,
     mut shutdown: watch::Receiver<bool>,
 ) {
@@ -55,7 +55,7 @@ pub async fn serve_connections(
         let _ = options.set_tcp_user_timeout(Some(limits::REQUEST_DEADLINE));
         let connection = HttpConnection {
             peer,
-            router: router.clone(),
+            service: service.clone(),
             clock: connection_limit.clock(),
             shutdown: shutdown.clone(),
             is_on_trial: place.is_on_trial(),

@@ -4,11 +4,12 @@ use super::connection_limit::ConnectionPlace;
 use super::draining_body::DrainingBody;
 use super::exchange_position::ExchangePosition;
 use super::raw_refusal;
+use super::request_service::RequestService;
 use super::stream::{self, BodyFraming, OpenedStream, StreamHandoff};
 use super::uninterrupted_write::UninterruptedWrite;
 use super::watched_socket::WatchedSocket;
+use axum::extract::ConnectInfo;
 use axum::response::Response;
-use axum::{Router, extract::ConnectInfo};
 use chorus_hub::Clock;
 use chorus_wire::limits;
 use http::{Method, Request};
@@ -25,7 +26,6 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
-use tower::Service;
 
 /// Max time to write the refusal of a malformed request and let the client read it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// One accepted connection.
 pub struct HttpConnection {
     pub peer: SocketAddr,
-    pub router: Router,
+    pub service: RequestService,
     pub clock: Clock,
     pub shutdown: watch::Receiver<bool>,
     /// It has to send its first request soon.
@@ -56,7 +56,7 @@ impl HttpConnection {
     pub async fn serve_socket<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, socket: S) {
         let HttpConnection {
             peer,
-            router,
+            service,
             clock,
             mut shutdown,
             is_on_trial,
@@ -68,13 +68,13 @@ impl HttpConnection {
             shared.is_write_pending.clone(),
             shared.position.clone(),
         ));
-        let service = {
+        let handle = {
             let shared = shared.clone();
             let place = open_guard.1.clone();
             hyper::service::service_fn(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(ConnectInfo(peer));
                 request.extensions_mut().insert(place.clone());
-                handle_request(router.clone(), shared.clone(), request)
+                handle_request(service.clone(), shared.clone(), request)
             })
         };
         let head_timeout = match is_on_trial {
@@ -85,7 +85,7 @@ impl HttpConnection {
             .timer(TokioTimer::new())
             .header_read_timeout(head_timeout)
             .max_buf_size(limits::CONNECTION_BUFFER_BYTES)
-            .serve_connection(socket, service);
+            .serve_connection(socket, handle);
         let mut is_stopping = false;
         let end = loop {
             tokio::select! {
@@ -106,10 +106,7 @@ impl HttpConnection {
                 // Bytes read beyond the request mean nothing on a stream.
                 let socket = socket.into_socket();
                 drop(parts.read_buf);
-                tokio::spawn(async move {
-                    stream::write_stream(socket, opened).await;
-                    drop(open_guard);
-                });
+                tokio::spawn(stream::write_stream(socket, opened, open_guard));
             }
             ConnectionEnd::Closed(fault) => {
                 let Some(status) = socket.parser_refusal() else {
@@ -160,7 +157,7 @@ async fn drive_until_handoff<C: Future<Output = hyper::Result<()>> + Unpin>(
 
 /// Answers one request. A stream never returns to hyper: the driver takes the handoff and leaves HTTP here.
 async fn handle_request(
-    mut router: Router,
+    service: RequestService,
     shared: Arc<ConnectionShared>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
@@ -175,9 +172,9 @@ async fn handle_request(
     // When the client disconnects after the commit of a write, its consequences (cache invalidation, webhooks) must still
     // happen.
     let mut response = if is_read_only {
-        router.call(request).await?
+        service.answer_request(request).await
     } else {
-        UninterruptedWrite::new(async move { router.call(request).await }).await
+        UninterruptedWrite::new(async move { service.answer_request(request).await }).await
     };
     let feed = response
         .extensions_mut()

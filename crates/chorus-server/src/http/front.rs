@@ -6,6 +6,7 @@ use super::api_error::{self, ApiError, ErrorFormat};
 use super::app_state::AppState;
 use super::auth::AuthResult;
 use super::connection_limit::ConnectionPlace;
+use super::next_handler::{DirectRoute, NextHandler};
 use super::rate_limit::RemainingBudget;
 use super::route_scopes::RequiredScope;
 use super::{cors, idempotent_routes, query, request_metrics};
@@ -49,15 +50,32 @@ pub fn is_rate_limited(route: &str) -> bool {
     !PROBE_ROUTES.contains(&route)
 }
 
+/// The middleware of the router.
 pub async fn process_request(
     State(state): State<AppState>,
-    mut request: Request,
+    request: Request,
     next: Next,
+) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map(MatchedPath::as_str);
+    process_routed(&state, request, NextHandler::Routed(next), route).await
+}
+
+/// Answers a request that skips the router, with the same checks.
+pub async fn process_direct(state: &AppState, request: Request, route: &DirectRoute) -> Response {
+    let next = NextHandler::Direct(state.clone(), route.handler);
+    process_routed(state, request, next, Some(route.path)).await
+}
+
+async fn process_routed(
+    state: &AppState,
+    mut request: Request,
+    next: NextHandler,
+    route: Option<&str>,
 ) -> Response {
     // Only measures, decides nothing. With the hub's clock, which tests hold still, every request would take no time.
     let started_at = Instant::now();
     let id = choose_request_id(request.headers());
-    let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let cors = state.origin_policy.decide_cors(request.headers());
     let is_strict_transport =
@@ -72,7 +90,7 @@ pub async fn process_request(
     let place = request.extensions().get::<ConnectionPlace>().cloned();
 
     let mut budget = None;
-    let response_future = dispatch_request(&state, request, next, route.as_ref(), &mut budget);
+    let response_future = dispatch_request(state, request, next, route, &mut budget);
     let mut response = match AssertUnwindSafe(response_future).catch_unwind().await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => ApiError::from(error).into_response(),
@@ -91,7 +109,7 @@ pub async fn process_request(
         budget.write_headers(headers);
     }
     cors::write_cors_headers(headers, cors);
-    let route = route.as_ref().map_or("none", MatchedPath::as_str);
+    let route = route.unwrap_or("none");
     // Never the path or the query: they contain names, and sometimes tokens.
     tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?started_at.elapsed(), "request");
     request_metrics::record_request(route, &method, status, started_at.elapsed());
@@ -138,12 +156,12 @@ fn choose_request_id(headers: &HeaderMap) -> HeaderValue {
 async fn dispatch_request(
     state: &AppState,
     mut request: Request,
-    next: Next,
-    route: Option<&MatchedPath>,
+    next: NextHandler,
+    route: Option<&str>,
     budget: &mut Option<RemainingBudget>,
 ) -> Result<Response, Error> {
     check_header_size(request.headers())?;
-    let is_tool_route = route.is_some_and(|route| TOOL_ROUTES.contains(&route.as_str()));
+    let is_tool_route = route.is_some_and(|route| TOOL_ROUTES.contains(&route));
     state
         .origin_policy
         .check_request(request.headers(), is_tool_route)?;
@@ -154,7 +172,7 @@ async fn dispatch_request(
         return Ok(cors::preflight_response());
     }
     let client = admission::client_address(request.extensions());
-    let route = route.map_or("", MatchedPath::as_str);
+    let route = route.unwrap_or_default();
     let place = request.extensions().get::<ConnectionPlace>().cloned();
     let is_authenticated_here =
         !PROBE_ROUTES.contains(&route) && !SECRET_LIMITED_ROUTES.contains(&route);

@@ -3,10 +3,10 @@
 
 use super::app_state::AppState;
 use super::auth::AuthResult;
+use super::next_handler::NextHandler;
 use super::{body, idempotency, reply};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chorus_hub::Principal;
@@ -48,7 +48,7 @@ pub fn takes_idempotency_key(route: &str) -> bool {
 pub async fn run_once(
     state: &AppState,
     request: Request,
-    next: Next,
+    next: NextHandler,
     route: &str,
 ) -> Result<Response, Error> {
     if request.method() != Method::POST || route.is_empty() {
@@ -65,7 +65,7 @@ pub async fn run_once(
 async fn run_keyed(
     state: &AppState,
     request: Request,
-    next: Next,
+    next: NextHandler,
     route: &str,
     key: String,
 ) -> Result<Response, Error> {

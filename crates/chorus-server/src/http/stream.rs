@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Max bytes per write: larger writes save nothing and hold memory.
 const MAX_WRITE_BYTES: usize = 64 * 1024;
@@ -115,55 +115,74 @@ pub(crate) fn encode_response_head(parts: &Parts, framing: &BodyFraming) -> Vec<
 
 /// A stream that takes a connection over.
 pub(crate) struct OpenedStream {
+    /// Not written yet; empty when it is.
     pub head: Vec<u8>,
     pub framing: BodyFraming,
     pub feed: StreamFeed,
 }
 
-/// Writes the stream until its reader disconnects, stalls, or the feed ends.
-pub(crate) async fn write_stream<S: AsyncRead + AsyncWrite + Unpin>(
+/// Writes the stream until its reader disconnects, stalls, or the feed ends. `open_guard` is held until then.
+///
+/// The block uses what it captures in place: an `async fn` would keep every argument twice, in each of many thousand idle
+/// streams.
+#[expect(clippy::manual_async_fn)]
+pub(crate) fn write_stream<S: AsyncRead + AsyncWrite + Unpin + Send, G: Send>(
     mut socket: S,
-    stream: OpenedStream,
-) {
-    let OpenedStream {
-        head,
-        mut framing,
-        mut feed,
-    } = stream;
-    let mut pending_head = Some(Bytes::from(head));
-    let mut keepalive_at = Instant::now() + limits::KEEPALIVE_INTERVAL;
-    let mut input_bytes = 0;
-    loop {
-        let mut ignored = [0u8; 64];
-        let events = {
-            // One future for the whole wait: a new one after each input byte would restart its read of the log.
-            let mut next = pin!(feed.next());
-            loop {
-                tokio::select! {
-                    next = &mut next => match next {
-                        FeedItem::Events(events) => break events,
-                        FeedItem::Ended(reason) => return write_closing_event(socket, pending_head, framing, reason).await,
-                    },
-                    read = socket.read(&mut ignored) => match read {
-                        // Small input is ignored; end of file means that the reader disconnected.
-                        Ok(n) if n > 0 && input_bytes < MAX_INPUT_BYTES => input_bytes += n,
-                        Ok(_) | Err(_) => return,
-                    },
-                    () = tokio::time::sleep_until(keepalive_at) => break vec![Bytes::from_static(event_chunk::KEEPALIVE_CHUNK)],
+    mut stream: OpenedStream,
+    open_guard: G,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        let _held_to_the_end = &open_guard;
+        let mut last_write_at = Instant::now();
+        // One timer for the whole stream. A write does not set it again, which would cost each event two visits to the timer
+        // wheel: when it fires, it is set to the end of the interval after the last write.
+        let mut keepalive = pin!(sleep_until(last_write_at + limits::KEEPALIVE_INTERVAL));
+        let mut input_bytes = 0;
+        loop {
+            let mut ignored = [0u8; 64];
+            let events = {
+                // One future for the whole wait: a new one after each input byte would restart its read of the log.
+                let mut next = pin!(stream.feed.next());
+                loop {
+                    tokio::select! {
+                        next = &mut next => match next {
+                            FeedItem::Events(events) => break Ok(events),
+                            FeedItem::Ended(reason) => break Err(reason),
+                        },
+                        read = socket.read(&mut ignored) => match read {
+                            // Small input is ignored; end of file means that the reader disconnected.
+                            Ok(n) if n > 0 && input_bytes < MAX_INPUT_BYTES => input_bytes += n,
+                            Ok(_) | Err(_) => return,
+                        },
+                        () = &mut keepalive => {
+                            let due_at = last_write_at + limits::KEEPALIVE_INTERVAL;
+                            let now = Instant::now();
+                            if due_at > now {
+                                keepalive.as_mut().reset(due_at);
+                            } else {
+                                keepalive.as_mut().reset(now + limits::KEEPALIVE_INTERVAL);
+                                break Ok(vec![Bytes::from_static(event_chunk::KEEPALIVE_CHUNK)]);
+                            }
+                        }
+                    }
                 }
+            };
+            let events = match events {
+                Ok(events) => events,
+                // On the heap, as all that a stream rarely waits for: an idle one would keep the room for it.
+                Err(reason) => return Box::pin(write_closing_event(socket, stream, reason)).await,
+            };
+            let head = std::mem::take(&mut stream.head);
+            let head = (!head.is_empty()).then(|| Bytes::from(head));
+            let pieces = head.into_iter().chain(stream.framing.encode(events));
+            if let Err(why) = write_batch(&mut socket, pieces, &stream.feed).await {
+                metrics::counter!("chorus_streams_cut_total", "reason" => why).increment(1);
+                tracing::debug!(why, "a stream was disconnected");
+                return;
             }
-        };
-        let pieces = pending_head
-            .take()
-            .into_iter()
-            .chain(framing.encode(events));
-        if let Err(why) = write_batch(&mut socket, pieces, &feed).await {
-            metrics::counter!("chorus_streams_cut_total", "reason" => why).increment(1);
-            tracing::debug!(why, "a stream was disconnected");
-            return;
+            stream.feed.confirm_written();
+            last_write_at = Instant::now();
         }
-        feed.confirm_written();
-        keepalive_at = Instant::now() + limits::KEEPALIVE_INTERVAL;
     }
 }
 
@@ -212,9 +231,13 @@ async fn write_or_cut<S: AsyncWrite + Unpin>(
                     is_blocked = true;
                     feed.set_blocked(true);
                 }
-                timeout(limits::STREAM_DISCONNECT_AFTER, socket.write(bytes))
-                    .await
-                    .map_err(|_| "stalled")?
+                // On the heap: most writes never wait.
+                Box::pin(timeout(
+                    limits::STREAM_DISCONNECT_AFTER,
+                    socket.write(bytes),
+                ))
+                .await
+                .map_err(|_| "stalled")?
             }
         };
         match written {
@@ -232,18 +255,17 @@ async fn write_or_cut<S: AsyncWrite + Unpin>(
 /// end of the body.
 async fn write_closing_event<S: AsyncWrite + Unpin>(
     mut socket: S,
-    pending_head: Option<Bytes>,
-    mut framing: BodyFraming,
+    mut stream: OpenedStream,
     reason: StreamEnd,
 ) {
     let spread = limits::STREAM_RECONNECT_DELAY.as_millis() as u64;
     let retry = rand::random_range(spread / 2..spread * 2);
     let closing_event = event_chunk::format_closing_chunk(reason.reason(), retry);
-    let mut last_bytes = pending_head.map_or_else(Vec::new, |head| head.to_vec());
-    for piece in framing.encode(vec![closing_event]) {
+    let mut last_bytes = stream.head;
+    for piece in stream.framing.encode(vec![closing_event]) {
         last_bytes.extend_from_slice(&piece);
     }
-    last_bytes.extend_from_slice(framing.last_bytes());
+    last_bytes.extend_from_slice(stream.framing.last_bytes());
     let writing = async {
         socket.write_all(&last_bytes).await?;
         socket.shutdown().await

@@ -3,7 +3,6 @@
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::StatusCode;
-use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -17,16 +16,11 @@ pub struct UninterruptedWrite {
 }
 
 impl UninterruptedWrite {
-    pub fn new(
-        handling: impl Future<Output = Result<Response, Infallible>> + Send + 'static,
-    ) -> Self {
+    pub fn new(handling: impl Future<Output = Response> + Send + 'static) -> Self {
         // A panic is the end of this request, not of the connection.
-        let handling = AssertUnwindSafe(handling)
-            .catch_unwind()
-            .map(|ended| match ended {
-                Ok(Ok(response)) => response,
-                Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            });
+        let handling = AssertUnwindSafe(handling).catch_unwind().map(|ended| {
+            ended.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+        });
         Self {
             handling: Some(Box::pin(handling)),
         }
@@ -71,7 +65,7 @@ mod tests {
         let mut write = UninterruptedWrite::new(async move {
             let _ = committed.await;
             let _ = finish.send(());
-            Ok(StatusCode::OK.into_response())
+            StatusCode::OK.into_response()
         });
         assert!((&mut write).now_or_never().is_none(), "it waits");
         drop(write);
