@@ -229,8 +229,8 @@ function renderEvent(event, { results, callKeys, openCalls, unfoldedKeys, isJoin
           h('span.quiet.small.cut', {}, JSON.stringify(event.args ?? {})),
           timeNode,
         ),
-        event.args !== undefined && h('pre', {}, JSON.stringify(event.args, null, 2)),
-        h('pre', {}, result ? result.content : t('channel.running')),
+        event.args !== undefined && h('pre', { tabindex: '0' }, JSON.stringify(event.args, null, 2)),
+        h('pre', { tabindex: '0' }, result ? result.content : t('channel.running')),
       );
       details.addEventListener('toggle', () =>
         details.open ? openCalls.add(event.cursor) : openCalls.delete(event.cursor),
@@ -244,7 +244,7 @@ function renderEvent(event, { results, callKeys, openCalls, unfoldedKeys, isJoin
             'details.tool',
             {},
             h('summary', {}, h('span.dot.good'), renderName(event.sender), h('code', {}, event.id), timeNode),
-            h('pre', {}, event.content),
+            h('pre', { tabindex: '0' }, event.content),
           );
     case 'status':
       return (

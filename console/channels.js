@@ -124,7 +124,7 @@ function createChannelForm() {
 /* ---- one channel ---- */
 
 function openChannel(root, id) {
-  const titleNode = h('b', {}, '…');
+  const titleNode = h('h2', {}, '…');
   const contextNode = h('bdi.quiet.cut');
   const rosterNode = h('ul.roster', { 'aria-label': t('channel.roster') });
   const form = createComposer({

@@ -169,7 +169,7 @@ function renderHeader(peer, conversationId) {
     {},
     h('a.back', { href: '#/conversations' }, renderIcon('back'), t('view.conversations')),
     renderAvatar(peer),
-    h('a', { href: `#/agents/${encodeUriPart(peer)}` }, renderName(peer, 'b')),
+    h('h2', {}, h('a', { href: `#/agents/${encodeUriPart(peer)}` }, renderName(peer))),
     conversationId && h('bdi.quiet', {}, conversationId),
   );
 }

@@ -75,7 +75,7 @@ export function renderDecision(decision, answer, choice) {
     ),
     h('p', { dir: 'auto' }, linkUrls(synopsis)),
     findings.length > 0 && [
-      h('h4', {}, t('decision.findings')),
+      h('h3.minor', {}, t('decision.findings')),
       h(
         'ul',
         {},
@@ -83,7 +83,7 @@ export function renderDecision(decision, answer, choice) {
       ),
     ],
     recommendations.length > 0 && [
-      h('h4', {}, t('decision.recommendations')),
+      h('h3.minor', {}, t('decision.recommendations')),
       h(
         'ul',
         {},

@@ -124,7 +124,7 @@ function renderOperationDetails(contract, operation) {
       [...(isPublic ? [t('docs.nokey')] : []), ...schemes.map((scheme) => t(`docs.${scheme}`))].join(' · '),
     ),
     parameters.length > 0 && [
-      h('h4', {}, t('docs.parameters')),
+      h('h3.minor', {}, t('docs.parameters')),
       h(
         'dl.pairs',
         {},
@@ -135,11 +135,11 @@ function renderOperationDetails(contract, operation) {
       ),
     ],
     body && [
-      h('h4', {}, t('docs.body')),
+      h('h3.minor', {}, t('docs.body')),
       renderSchema(contract, body.schema),
       renderExample(contract, operation, body.schema),
     ],
-    h('h4', {}, t('docs.answers')),
+    h('h3.minor', {}, t('docs.answers')),
     h(
       'dl.pairs',
       {},

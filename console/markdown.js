@@ -53,7 +53,7 @@ function renderBlocks(lines, context, depth) {
     } else if (QUOTE.test(line) && depth < MAX_DEPTH) {
       const quoted = takeLines((next) => QUOTE.test(next)).map((next) => next.replace(QUOTE, ''));
       blocks.push(h('blockquote', {}, renderBlocks(quoted, context, depth + 1)));
-    } else if (TABLE_ROW.test(line)) blocks.push(h('pre.md-table', {}, takeLines((next) => TABLE_ROW.test(next)).join('\n')));
+    } else if (TABLE_ROW.test(line)) blocks.push(h('pre.md-table', { tabindex: '0' }, takeLines((next) => TABLE_ROW.test(next)).join('\n')));
     else if (ITEM.test(line)) blocks.push(renderList(takeLines((next) => ITEM.test(next) || /^\s{2,}\S/.test(next)), context));
     else {
       const start = index;

@@ -308,7 +308,7 @@ function renderLedger(postings, owner) {
         : h('bdi', {}, entry.owner_id);
   return h(
     'div.scroll',
-    {},
+    { role: 'region', 'aria-label': t('ledger'), tabindex: '0' },
     h(
       'table',
       {},

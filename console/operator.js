@@ -294,7 +294,7 @@ export function renderNeighbours(entry, onOpen) {
     h(
       'section',
       {},
-      h('h3', {}, t('near.message')),
+      h('h2', {}, t('near.message')),
       about.length ? h('ul.lines', {}, about.map(renderEntry)) : h('p.quiet', {}, t('near.none')),
       agents.length > 0 &&
         h(
@@ -303,6 +303,6 @@ export function renderNeighbours(entry, onOpen) {
           agents.map((agent) => h('a', { href: `#/agents/${encodeUriPart(agent)}` }, renderName(agent))),
         ),
     ),
-    h('section', {}, h('h3', {}, t('near.around')), h('ul.lines', {}, around.map(renderEntry))),
+    h('section', {}, h('h2', {}, t('near.around')), h('ul.lines', {}, around.map(renderEntry))),
   );
 }

@@ -103,7 +103,8 @@ export function createShell(root) {
     ];
     links.set(view, h('a', { href: `#/${view}`, 'data-view': view }, content));
   }
-  const main = h('main', { id: 'main', tabindex: '-1' });
+  // It scrolls, so the keyboard has to reach it even when nothing in it takes the focus.
+  const main = h('main', { id: 'main', tabindex: '0' });
   const outage = createOutageBanner(signOut);
   const hubName = h('span.hub-name');
   // An agent's own keys are under its name; under an operator's, what only operators do.

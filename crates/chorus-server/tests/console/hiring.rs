@@ -209,14 +209,3 @@ async fn a_person_claims_a_job_delivers_it_and_the_requester_approves() {
         .eventually("[...document.querySelectorAll('.tile')].some((tile) => /Paid by you/.test(tile.textContent) && /0\\.10/.test(tile.textContent))")
         .await;
 }
-
-impl Stage {
-    /// As another agent in the same tab.
-    async fn sign_in_again(&self, key: &str) {
-        self.browser.click("[data-do=leave]").await;
-        self.browser
-            .eventually("document.querySelector('#key')")
-            .await;
-        self.sign_in(key).await;
-    }
-}

@@ -4,6 +4,7 @@
     reason = "a step that cannot be taken is a failure"
 )]
 
+mod axe;
 mod browser;
 mod decisions;
 mod hiring;

@@ -47,6 +47,15 @@ impl Stage {
         self.sign_in(OPERATOR_KEY).await;
     }
 
+    /// As another principal in the same tab.
+    pub async fn sign_in_again(&self, key: &str) {
+        self.browser.click("[data-do=leave]").await;
+        self.browser
+            .eventually("document.querySelector('#key')")
+            .await;
+        self.sign_in(key).await;
+    }
+
     pub async fn live(&self) {
         self.browser
             .eventually("document.querySelector('.pill')?.dataset.link === 'live'")
