@@ -209,7 +209,9 @@ async fn axe_finds_nothing_on_an_empty_hub_and_before_the_sign_in() {
             .await;
         // What is folded away is part of the page too.
         browser
-            .run("document.querySelectorAll('details').forEach((one, at) => { one.open = at < 5; })")
+            .run(
+                "document.querySelectorAll('details').forEach((one, at) => { one.open = at < 5; })",
+            )
             .await;
         inspection.look(path).await;
     }
