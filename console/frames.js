@@ -36,9 +36,9 @@ const SELF_DATED_KINDS = ['agent_lock_request', 'agent_lease_extend', 'agent_bin
 /** After a frame of these kinds the page reads the open items again. */
 export const OPEN_ITEM_KINDS = /^agent_(lock_(request|release)|lease_extend|binding_moment|response)$/;
 
-/** `decisions` and `answers` are frames by the id of the asking frame; `openIds` are the decisions that are open. */
+/** `decisions` and `answers` are frames by the id of the asking frame; `openUntil` has when each open decision ends. */
 export function createFrameState() {
-  return { frames: [], seenIds: new Set(), claims: [], decisions: new Map(), answers: new Map(), openIds: new Set() };
+  return { frames: [], seenIds: new Set(), claims: [], decisions: new Map(), answers: new Map(), openUntil: new Map() };
 }
 
 /** `items` are newest first, as the hub lists them. */
@@ -46,7 +46,8 @@ export function setOpenItems(state, items, now = Date.now()) {
   const oldestFirst = [...items].reverse();
   const decisions = oldestFirst.filter((open) => open.item === 'decision');
   for (const { frame } of decisions) setBounded(state.decisions, frame.frame_id, frame, MAX_DECISIONS);
-  state.openIds = new Set(decisions.map((open) => open.frame_id));
+  // By this machine's clock.
+  state.openUntil = new Map(decisions.map((open) => [open.frame_id, now + open.left_ms]));
   state.claims = oldestFirst
     .filter((open) => open.item === 'lock')
     .map(({ frame, left_ms: leftMs, opened_at: openedAt, expires_at: expiresAt }, order) => ({
@@ -54,7 +55,6 @@ export function setOpenItems(state, items, now = Date.now()) {
       holder: frame.sender_handle,
       session: getSessionName(frame),
       intent: frame.payload.intent,
-      // By this machine's clock.
       expiresAt: now + leftMs,
       duration: Date.parse(expiresAt) - Date.parse(openedAt),
       order,
@@ -91,10 +91,14 @@ export function listClaims(state, now = Date.now()) {
     .sort((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.order - b.order));
 }
 
-export const listOpenDecisions = (state) =>
+export const listOpenDecisions = (state, now = Date.now()) =>
   [...state.decisions.values()].filter(
-    (frame) => state.openIds.has(frame.frame_id) && !state.answers.has(frame.frame_id),
+    (frame) => state.openUntil.get(frame.frame_id) > now && !state.answers.has(frame.frame_id),
   );
+
+/** When the next open decision ends; Infinity when none is open. */
+export const findNextDecisionEnd = (state, now = Date.now()) =>
+  Math.min(...[...state.openUntil.values()].filter((end) => end > now));
 
 /** `instrument@session` of the sender, or undefined when the frame does not carry it. */
 export function getSessionName(frame) {

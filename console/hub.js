@@ -3,7 +3,7 @@
 
 import { encodeUriPart, getApi, getPage, getPublic, principal, requestSessionToken, storedKey } from './api.js';
 import { followStream } from './stream.js';
-import { OPEN_ITEM_KINDS, addFrame, createFrameState, setOpenItems } from './frames.js';
+import { OPEN_ITEM_KINDS, addFrame, createFrameState, findNextDecisionEnd, setOpenItems } from './frames.js';
 import { isNotifying } from './notify.js';
 
 export { principal };
@@ -220,8 +220,7 @@ function handleFrameEvent(name, data) {
   }
   if (name === 'open-items') {
     if (data.more) scheduleOpenItems();
-    else setOpenItems(hubState.frames, data.items);
-    notifySubscribers('frames');
+    else applyOpenItems(data.items);
     return;
   }
   if (name === 'connected' || !data?.frame_id) return;
@@ -253,8 +252,30 @@ export async function loadOpenItems() {
     // The next connection of the stream brings it.
     return;
   }
+  applyOpenItems(items);
+}
+
+/** The longest delay that a browser's timer takes; a longer one would end at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+let decisionEndTimer;
+function applyOpenItems(items) {
   setOpenItems(hubState.frames, items);
   notifySubscribers('frames');
+  scheduleDecisionEnd();
+}
+
+/** Nothing is sent when a decision ends, so the page has to look at the clock. */
+function scheduleDecisionEnd() {
+  clearTimeout(decisionEndTimer);
+  const end = findNextDecisionEnd(hubState.frames);
+  if (end === Infinity) return;
+  decisionEndTimer = setTimeout(
+    () => {
+      notifySubscribers('frames');
+      scheduleDecisionEnd();
+    },
+    Math.min(Math.max(0, end - Date.now()) + 1, MAX_TIMER_MS),
+  );
 }
 
 let logCount = 0;

@@ -2,6 +2,8 @@
 
 use crate::stage::{Stage, moment, said};
 use crate::support::actors::{Agent, Stream};
+use chorus_hub::Clock;
+use chorus_wire::time::UnixMicros;
 use serde_json::{Value, json};
 
 /// Asks, and returns the id of the question and the stream on which the answer comes.
@@ -266,4 +268,92 @@ async fn a_choice_that_is_undone_is_never_sent() {
     assert_eq!(answer["payload"]["response_text"], "2: At two o'clock");
     stage.browser.shows("Answered: 2: At two o'clock").await;
     stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_that_expires_leaves_the_page_by_itself() {
+    //
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    stage.view("sessions").await;
+    let mut frame = said(&alice, "agent_binding_moment", &moment());
+    frame["ttl_ms"] = json!(6_000);
+    alice.submit("~alice", &frame).await;
+    stage.browser.shows("When shall the migration run?").await;
+    stage
+        .browser
+        .eventually("document.title === '(1) Chorus'")
+        .await;
+    // Nothing else happens: no frame comes, and nobody touches the page.
+    stage
+        .browser
+        .eventually("!document.querySelector('[data-moment]')")
+        .await;
+    stage.browser.shows("No decision is waiting for you.").await;
+    stage
+        .browser
+        .eventually(
+            "document.querySelector('nav a[data-view=sessions] .badge').hidden && document.title === 'Chorus'",
+        )
+        .await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frame_without_ttl_ms_is_news_for_an_hour() {
+    // FRM-11, R-83
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    let now = Clock::system().now();
+    let minutes_ago = |minutes: i64| json!(UnixMicros(now.0 - minutes * 60_000_000));
+    let handover =
+        json!({"previous_session_id": "s1", "handover_body": "self-dated, two hours old"});
+    for (text, kind, age, ttl_ms) in [
+        ("of half an hour ago", "agent_advisory", 30, None),
+        ("of two hours ago", "agent_advisory", 120, None),
+        (
+            "valid for three hours",
+            "agent_advisory",
+            120,
+            Some(3 * 3_600_000),
+        ),
+        ("valid for a minute", "agent_advisory", 30, Some(60_000)),
+        ("", "agent_handover", 120, None),
+    ] {
+        let advisory = json!({ "advisory_text": text });
+        let payload = if text.is_empty() {
+            &handover
+        } else {
+            &advisory
+        };
+        let mut frame = said(&alice, kind, payload);
+        frame["created_at"] = minutes_ago(age);
+        if let Some(ttl_ms) = ttl_ms {
+            frame["ttl_ms"] = json!(ttl_ms);
+        }
+        let id = frame["frame_id"].as_str().unwrap();
+        alice.submit("~alice", &frame).await.recipient_count(id);
+    }
+    stage.sign_in(&alice.key).await;
+    stage.view("sessions").await;
+    stage.browser.shows("self-dated, two hours old").await;
+    let texts = stage
+        .browser
+        .run(
+            "return [...document.querySelectorAll('.frame-list .row:not([hidden]) > :last-child')].map((one) => one.textContent)",
+        )
+        .await;
+    assert_eq!(
+        texts,
+        json!([
+            "self-dated, two hours old",
+            "valid for three hours",
+            "of half an hour ago"
+        ])
+    );
 }
