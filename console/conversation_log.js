@@ -2,9 +2,9 @@
 
 import { h, linkUrls, renderAvatar, renderIcon, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCulture, formatDate, formatTime, t } from './words.js';
-import { encodeUriPart, getPage, isPassingError, postApi } from './api.js';
+import { encodeUriPart, getApi, getPage, isPassingError, postApi } from './api.js';
 import { getAgentCulture, principal, repeatEvery, subscribe } from './hub.js';
-import { getPeer, refreshConversations, subtractUnread } from './conversation_state.js';
+import { findConversation, getPeer, refreshConversations, subtractUnread } from './conversation_state.js';
 import {
   acknowledge,
   getStateSignature,
@@ -99,12 +99,18 @@ export function openConversation(root, peer, conversationId, targetId) {
       if (isUnshown(message) && !told.has(message.trace_id)) sight.current.watch(node);
     },
   });
-  const isUnshown = (message) => message.sender_id !== principal.id && !message.shown_at;
+  let isFindingUnread = false;
+  /** Before the first rows are drawn: the log opens at the first unread message. */
+  const findUnread = async () => {
+    if (isFindingUnread) return;
+    isFindingUnread = true;
+    firstUnreadId = await findFirstUnread(loader.list(), peer, conversationId);
+    render();
+  };
   const render = () => {
+    if (loader.isLoaded && firstUnreadId === undefined) return findUnread();
     const messages = loader.list();
-    if (loader.isLoaded && firstUnreadId === undefined)
-      firstUnreadId = messages.find((message) => isUnshown(message))?.id ?? Infinity;
-    log.setRows(
+    return log.setRows(
       messages.map((message, index) => {
         const previous = messages[index - 1];
         const day = formatDate(message.timestamp);
@@ -138,7 +144,8 @@ export function openConversation(root, peer, conversationId, targetId) {
     markShown(message).then(
       (status) => {
         message.shown_at = status.shown_at;
-        subtractUnread(peer, conversationId);
+        // The hub has not counted what was acknowledged.
+        if (!status.acknowledged_at) subtractUnread(peer, conversationId);
       },
       (error) => {
         told.delete(message.trace_id);
@@ -161,6 +168,30 @@ export function openConversation(root, peer, conversationId, targetId) {
       .then(() => requestAnimationFrame(() => requestAnimationFrame(() => log.showRow(targetId))))
       .catch(() => {});
   return () => cleanups.forEach((cleanup) => cleanup());
+}
+
+const isUnshown = (message) => message.sender_id !== principal.id && !message.shown_at;
+
+/**
+ * The id of the first message that is neither shown nor acknowledged; Infinity if there is none. A history row does not say whether
+ * it was acknowledged, but the hub's list counts what is unread. Only if that is less than what was not shown, the hub is asked for
+ * single messages, from the newest back until all unread ones are found.
+ */
+async function findFirstUnread(messages, peer, conversationId) {
+  const unshown = messages.filter(isUnshown);
+  const countUnread = () => findConversation(peer, conversationId)?.unread ?? 0;
+  if (countUnread() < unshown.length) await refreshConversations().catch(() => {});
+  let unread = countUnread();
+  if (unread >= unshown.length) return unshown[0]?.id ?? Infinity;
+  let firstId = Infinity;
+  for (const message of unshown.reverse()) {
+    if (unread === 0) break;
+    const status = await getApi(`/messages/${message.trace_id}`).catch(() => undefined);
+    if (status?.acknowledged_at) continue;
+    firstId = message.id;
+    unread -= 1;
+  }
+  return firstId;
 }
 
 function renderHeader(peer, conversationId) {

@@ -126,9 +126,12 @@ function addMessage(message) {
   notifySubscribers('conversations');
 }
 
+export const findConversation = (peer, conversationId) =>
+  conversationState.rows.get(getConversationKey(peer, conversationId));
+
 /** Takes a message that was just shown out of the count. */
 export function subtractUnread(peer, conversationId) {
-  const row = conversationState.rows.get(getConversationKey(peer, conversationId));
+  const row = findConversation(peer, conversationId);
   if (!row?.unread) return;
   row.unread -= 1;
   notifySubscribers('conversations');

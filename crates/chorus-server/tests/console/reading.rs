@@ -218,3 +218,38 @@ async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
         json!([["bob@chorus", "while away"]])
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acknowledged_message_counts_as_read() {
+    // an agent's own session acknowledges without a screen, so nothing was shown.
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let first = bob.send_expecting("alice", "done already", "queued").await;
+    bob.send_expecting("alice", "still open", "queued").await;
+    let acknowledged = alice
+        .respond(&first["trace_id"], &json!({"status": "ok"}))
+        .await;
+    acknowledged.data(200);
+    stage.sign_in(&alice.key).await;
+    let badge = "document.querySelector('nav a[data-view=conversations] .badge')";
+    stage
+        .browser
+        .eventually(&format!("{badge}.textContent === '1' && !{badge}.hidden"))
+        .await;
+    // The mark stands above the first message that is unread.
+    stage.view("conversations/bob%40chorus").await;
+    stage
+        .browser
+        .eventually("document.querySelector('[data-mark=new]')")
+        .await;
+    let marked =
+        "return document.querySelector('.thread-row:has([data-mark=new]) .said').textContent";
+    assert_eq!(stage.browser.run(marked).await, "still open");
+    stage.browser.eventually(&format!("{badge}.hidden")).await;
+    // Both were on the screen.
+    let seen = bob.delivery_status(&first["trace_id"]).await;
+    assert!(seen["shown_at"].is_string(), "{seen}");
+    stage.is_clean().await;
+}

@@ -91,9 +91,9 @@ async fn what_is_sent_again_after_a_lost_answer_is_said_once() {
     hello["envelope"]["conversation_id"] = json!("review");
     bob.post("/messages", &hello).await.data(202);
     stage.sign_in(&alice.key).await;
-    // Only an answer to a sent message is lost: a stream that opens meanwhile posts for its session token.
+    // Only an answer to a sent message is lost: meanwhile a stream posts for its session token, and what is in sight is marked as shown.
     let lose = "const ask = window.fetch; window.fetch = async (...of) => { const answer = await ask(...of); \
-         if (of[1]?.method !== 'POST' || !String(of[0]).includes('/messages') || window.lost) return answer; \
+         if (of[1]?.method !== 'POST' || !String(of[0]).endsWith('/messages') || window.lost) return answer; \
          window.lost = true; throw new TypeError('gone'); };";
     for view in [
         "conversations/bob%40chorus/review".to_owned(),
