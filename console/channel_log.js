@@ -1,92 +1,22 @@
-// The log of one channel: read from the hub page by page, then live; searched by the hub.
+// The log of one channel, searched by the hub; a link may lead to one message.
 
-import { h, renderAvatar, renderName, replaceContent, throttleToRepaint } from './dom.js';
+import { announceText, h, renderAvatar, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatDate, formatTime, formatTimestamp, t } from './words.js';
-import { encodeUriPart, getApi, isPassingError, principal, requestSessionToken, storedKey } from './api.js';
-import { hubState, notifySubscribers } from './hub.js';
-import { loadReadCursor, saveReadCursor } from './channel_unread.js';
+import { encodeUriPart } from './api.js';
+import { followChannel } from './channel_feed.js';
+import { isOwnEvent, loadReadCursor, saveReadCursor } from './channel_unread.js';
 import { createLogView } from './log_view.js';
 import { renderMessageText } from './markdown.js';
 import { createSearch, markFound } from './message_search.js';
-import { followStream } from './stream.js';
 
-const PAGE_SIZE = 100;
-/** Pages that are read in a row to reach a message that a search found. */
-const MAX_READS = 25;
-/** After every cursor. */
-const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 /** Messages closer than this, of one author, are one group. */
 const GROUP_MS = 5 * 60_000;
-/** Pause before a first read that failed is tried again. */
-const RETRY_MS = 3_000;
 
-/** Loads rows of the channel from the newest back, and follows its stream from there on. */
-function followChannel(id, { onChange, onMember }) {
-  const path = `/channels/${encodeUriPart(id)}`;
-  const events = new Map();
-  const feed = { isLoaded: false, hasEarlier: false, error: '', list: () => [...events.values()].sort((a, b) => a.cursor - b.cursor) };
-  let stream;
-  let retryTimer;
-  let isStopped = false;
-  const readBack = async (before) => {
-    const rows = await getApi(`${path}/messages?before=${before}&limit=${PAGE_SIZE}`);
-    for (const row of rows) events.set(row.cursor, row);
-    feed.hasEarlier = rows.length === PAGE_SIZE;
-  };
-  feed.loadEarlier = async () => {
-    await readBack(feed.list()[0].cursor);
-    onChange();
-  };
-  feed.loadBackTo = async (cursor) => {
-    for (let count = 0; count < MAX_READS && feed.hasEarlier && feed.list()[0].cursor > cursor; count += 1)
-      await feed.loadEarlier();
-  };
-  const openStream = () => {
-    stream = followStream({
-      getAddress: async () =>
-        principal.role === 'operator'
-          ? { path: `${path}/stream`, headers: { authorization: `Bearer ${storedKey.get()}` } }
-          : { path: `${path}/stream?session=${await requestSessionToken()}` },
-      onEvent: (kind, event, streamCursor) => {
-        const cursor = event?.cursor ?? Number(streamCursor);
-        if (kind === 'connected' || !event || !cursor) return;
-        events.set(cursor, { type: kind, ...event, cursor });
-        if (kind === 'member' || kind === 'status') onMember();
-        onChange();
-      },
-      onState: (state) => {
-        if (state === 'ended') hubState.streamStates.delete('channel');
-        else hubState.streamStates.set('channel', state);
-        notifySubscribers('connection');
-      },
-      startCursor: String(feed.list().at(-1)?.cursor ?? 0),
-      closeWhenHidden: () => true,
-    });
-  };
-  const loadNewest = async () => {
-    try {
-      await readBack(AFTER_ALL);
-      feed.isLoaded = true;
-      feed.error = '';
-      if (!isStopped) openStream();
-    } catch (error) {
-      feed.error = error.message;
-      if (!isStopped && isPassingError(error)) retryTimer = setTimeout(loadNewest, RETRY_MS);
-    }
-    onChange();
-  };
-  loadNewest();
-  feed.stop = () => {
-    isStopped = true;
-    clearTimeout(retryTimer);
-    stream?.stop();
-    hubState.streamStates.delete('channel');
-  };
-  return feed;
-}
-
-/** `onMember` is called when a member changed. Returns the log's node, its search field and `stop`. */
-export function openChannelLog(id, onMember) {
+/**
+ * Opens the log at its newest rows, or at `targetCursor`; `onMember` is called when a member changed. Returns the log's node, its
+ * search field, `update` and `stop`.
+ */
+export function openChannelLog(id, targetCursor, onMember) {
   const openCalls = new Set();
   const unfoldedKeys = new Set();
   const readCursor = loadReadCursor(id);
@@ -94,6 +24,8 @@ export function openChannelLog(id, onMember) {
     label: t('channel.one'),
     emptyText: () => feed.error || (feed.isLoaded ? t('channel.silent') : t('wait')),
     onEarlier: () => feed.loadEarlier(),
+    onLater: () => feed.loadLater(),
+    onNewest: () => feed.loadNewest(),
   });
   const foundNode = h('ul.picks.found', { hidden: true });
   const render = throttleToRepaint(() => {
@@ -105,11 +37,12 @@ export function openChannelLog(id, onMember) {
       else if (event.type === 'tool_call') callKeys.add(`${event.sender} ${event.id}`);
     }
     const firstUnread = events.find(
-      (event) => event.cursor > readCursor && event.type === 'message' && !isOwnEvent(event),
+      (event) => event.cursor > readCursor && event.type === 'message' && !isOwnEvent(id, event),
     )?.cursor;
     const rows = [];
     let previous;
     for (const event of events) {
+      const isOwn = isOwnEvent(id, event);
       const isNewDay = !previous || formatDate(previous.timestamp) !== formatDate(event.timestamp);
       const isJoined =
         !isNewDay &&
@@ -122,28 +55,42 @@ export function openChannelLog(id, onMember) {
       rows.push({
         item: event,
         key: String(event.cursor),
-        isOwn: isOwnEvent(event),
-        signature: `${isJoined} ${isNewDay} ${event.cursor === firstUnread} ${results.has(`${event.sender} ${event.id}`)} ${callKeys.has(`${event.sender} ${event.id}`)}`,
+        isOwn,
+        signature: `${isOwn} ${isJoined} ${isNewDay} ${event.cursor === firstUnread} ${results.has(`${event.sender} ${event.id}`)} ${callKeys.has(`${event.sender} ${event.id}`)}`,
         render: () => [
           isNewDay && h('p.daymark', {}, formatDate(event.timestamp)),
           event.cursor === firstUnread && h('p.newmark', { 'data-mark': 'new' }, t('thread.new')),
-          renderEvent(event, { results, callKeys, openCalls, unfoldedKeys, isJoined }),
+          renderEvent(event, { results, callKeys, openCalls, unfoldedKeys, isOwn, isJoined }),
         ],
       });
     }
-    log.setRows(rows, { hasEarlier: feed.hasEarlier, unreadKey: firstUnread && String(firstUnread) });
-    if (events.length && !document.hidden) saveReadCursor(id, events.at(-1).cursor);
+    log.setRows(rows, {
+      hasEarlier: feed.hasEarlier,
+      hasLater: feed.hasLater,
+      unreadKey: firstUnread && String(firstUnread),
+    });
+    if (events.length && !feed.hasLater && !document.hidden) saveReadCursor(id, events.at(-1).cursor);
   });
-  const feed = followChannel(id, { onChange: render, onMember });
+  const feed = followChannel(id, { targetCursor, onChange: render, onMember });
+  // The rows are drawn before the next repaint.
+  const showRow = (cursor) => requestAnimationFrame(() => requestAnimationFrame(() => log.showRow(cursor)));
+  if (targetCursor) feed.firstLoad.then(() => showRow(targetCursor));
   const search = createChannelSearch(id, foundNode, async (cursor) => {
-    await feed.loadBackTo(cursor);
-    requestAnimationFrame(() => requestAnimationFrame(() => log.showRow(cursor)));
+    // The address leads to the message; it changes without opening the view anew, which would close the search.
+    history.replaceState(null, '', `#/channels/${encodeUriPart(id)}/${cursor}`);
+    try {
+      if (!feed.has(cursor)) await feed.loadAround(cursor);
+      showRow(cursor);
+    } catch (error) {
+      announceText(error.message);
+    }
   });
   document.addEventListener('visibilitychange', render);
   render();
   return {
     node: h('div.thread-box', {}, foundNode, log.node),
     searchField: search.field,
+    update: render,
     stop() {
       search.stop();
       document.removeEventListener('visibilitychange', render);
@@ -151,9 +98,6 @@ export function openChannelLog(id, onMember) {
     },
   };
 }
-
-const isOwnEvent = (event) =>
-  event.agent_id === principal.id || (event.sender_kind === 'person' && event.sender === principal.id);
 
 /**
  * The search of the hub in one channel; `showMessage(cursor)` is called for the result that is opened. Returns its `field`
@@ -186,10 +130,9 @@ function createChannelSearch(id, foundNode, showMessage) {
  * One channel event. A tool call and its result share one `details` element, so a result is rendered only if its call is
  * unknown.
  */
-function renderEvent(event, { results, callKeys, openCalls, unfoldedKeys, isJoined }) {
+function renderEvent(event, { results, callKeys, openCalls, unfoldedKeys, isOwn, isJoined }) {
   if (event.type === 'gap') return h('p.aside', {}, t('channel.gap'));
   const timeNode = h('time.quiet.small', {}, formatTime(event.timestamp));
-  const isOwn = isOwnEvent(event);
   switch (event.type) {
     case 'message':
       return h(

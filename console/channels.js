@@ -6,11 +6,11 @@ import { callApi, encodeUriPart, getApi, postApi } from './api.js';
 import { principal, repeatEvery, subscribe } from './hub.js';
 import { createComposer } from './composer.js';
 import { openChannelLog } from './channel_log.js';
-import { getChannelUnread } from './channel_unread.js';
+import { getChannelUnread, recordOwnName } from './channel_unread.js';
 import { createChannelTools } from './members.js';
 import { renderNextStep } from './next_step.js';
 
-export function openView(root, id) {
+export function openView(root, id, cursor) {
   const list = h('ul.picks');
   const detail = h('section.detail.column', { 'aria-label': t('channel.one') });
   root.append(
@@ -68,7 +68,7 @@ export function openView(root, id) {
     repeatEvery(8_000, loadChannels),
     subscribe(['unread-channels'], () => loadChannels().catch(() => {})),
   ];
-  if (id) cleanups.push(openChannel(detail, id));
+  if (id) cleanups.push(openChannel(detail, id, Number(cursor) || undefined));
   else replaceContent(detail, h('p.empty', {}, t('channel.choose')));
   return () => cleanups.forEach((cleanup) => cleanup());
 }
@@ -123,7 +123,7 @@ function createChannelForm() {
 
 /* ---- one channel ---- */
 
-function openChannel(root, id) {
+function openChannel(root, id, targetCursor) {
   const titleNode = h('h2', {}, '…');
   const contextNode = h('bdi.quiet.cut');
   const rosterNode = h('ul.roster', { 'aria-label': t('channel.roster') });
@@ -135,7 +135,7 @@ function openChannel(root, id) {
     sendBody: (body, idempotencyKey) =>
       postApi(`/channels/${encodeUriPart(id)}/messages`, body, { 'idempotency-key': idempotencyKey }),
   });
-  const log = openChannelLog(id, () => loadMembers().catch(() => {}));
+  const log = openChannelLog(id, targetCursor, () => loadMembers().catch(() => {}));
   replaceContent(
     root,
     h(
@@ -178,6 +178,8 @@ function openChannel(root, id) {
     (channel) => {
       titleNode.textContent = channel.name;
       contextNode.textContent = channel.context ?? '';
+      recordOwnName(channel);
+      log.update();
     },
     () => {
       titleNode.textContent = '';

@@ -30,7 +30,7 @@ function updateTitle() {
 export function followInbox() {
   followConversations();
   followReceipts();
-  followChannelUnread().catch(() => {});
+  followChannelUnread();
   subscribe(WAITING_TOPICS, throttleToRepaint(updateTitle));
   subscribe(['message'], (message) =>
     notifyPerson(

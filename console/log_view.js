@@ -8,37 +8,54 @@ import { t } from './words.js';
 const FOLLOW_PX = 80;
 
 /**
- * `emptyText()` says why there are no rows, `onEarlier()` loads older ones, `onAdded(node, item)` is called for every row that was
- * drawn.
+ * `emptyText()` says why there are no rows, `onEarlier()` loads older ones, `onLater()` and `onNewest()` newer ones,
+ * `onAdded(node, item)` is called for every row that was drawn.
  */
-export function createLogView({ label, emptyText, onEarlier, onAdded }) {
+export function createLogView({ label, emptyText, onEarlier, onLater, onNewest, onAdded }) {
   const emptyNode = h('p.empty');
   const earlierButton = h('button', { type: 'button', 'data-key': 'more', hidden: true }, t('earlier.more'));
+  const laterButton = h('button', { type: 'button', 'data-key': 'later', hidden: true }, t('later.more'));
   const rowsNode = h('div.thread-rows');
-  const scroller = h('div.thread', { role: 'log', 'aria-label': label, tabindex: '0' }, earlierButton, emptyNode, rowsNode);
+  const scroller = h(
+    'div.thread',
+    { role: 'log', 'aria-label': label, tabindex: '0' },
+    earlierButton,
+    emptyNode,
+    rowsNode,
+    laterButton,
+  );
   const jumpButton = h('button.jump', { type: 'button', hidden: true }, t('thread.jump'));
   const node = h('div.thread-box', {}, scroller, jumpButton);
   const drawn = new Map();
   let hasDrawn = false;
+  /** Whether there are newer rows than those drawn. */
+  let isPartial = false;
 
   const isAtEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < FOLLOW_PX;
   const scrollToEnd = () => {
     scroller.scrollTop = scroller.scrollHeight;
     jumpButton.hidden = true;
   };
-  jumpButton.addEventListener('click', scrollToEnd);
+  jumpButton.addEventListener('click', async () => {
+    if (isPartial) await Promise.resolve(onNewest()).catch(() => {});
+    // The rows are drawn before the next repaint.
+    requestAnimationFrame(() => requestAnimationFrame(scrollToEnd));
+  });
   scroller.addEventListener(
     'scroll',
     () => {
-      if (isAtEnd()) jumpButton.hidden = true;
+      if (isAtEnd() && !isPartial) jumpButton.hidden = true;
     },
     { passive: true },
   );
-  earlierButton.addEventListener('click', async () => {
-    earlierButton.disabled = true;
-    await Promise.resolve(onEarlier()).catch(() => {});
-    earlierButton.disabled = false;
-  });
+  const loadOnClick = (button, load) =>
+    button.addEventListener('click', async () => {
+      button.disabled = true;
+      await Promise.resolve(load()).catch(() => {});
+      button.disabled = false;
+    });
+  loadOnClick(earlierButton, () => onEarlier());
+  loadOnClick(laterButton, () => onLater());
 
   const drawRow = (row) => {
     const known = drawn.get(row.key);
@@ -56,9 +73,11 @@ export function createLogView({ label, emptyText, onEarlier, onAdded }) {
     scroller,
     /**
      * Draws `rows` of `{key, signature, item, isOwn, render}`, oldest first. At the first time the log is scrolled to the row
-     * `unreadKey`, or to its end.
+     * `unreadKey`, or to its end. With `hasLater` the last row is not the newest, and the log stays where it is.
      */
-    setRows(rows, { hasEarlier, unreadKey }) {
+    setRows(rows, { hasEarlier, hasLater = false, unreadKey }) {
+      const staysHere = isPartial || hasLater;
+      isPartial = hasLater;
       const wasAtEnd = isAtEnd();
       const previousKeys = [...drawn.keys()];
       const nodes = rows.map(drawRow);
@@ -79,7 +98,12 @@ export function createLogView({ label, emptyText, onEarlier, onAdded }) {
       emptyNode.hidden = rows.length > 0;
       emptyNode.textContent = rows.length ? '' : emptyText();
       earlierButton.hidden = !hasEarlier;
-      if (!hasDrawn && rows.length) {
+      laterButton.hidden = !hasLater;
+      if (staysHere) {
+        hasDrawn = true;
+        jumpButton.textContent = t(hasLater ? 'thread.newest' : 'thread.jump');
+        jumpButton.hidden = !hasLater;
+      } else if (!hasDrawn && rows.length) {
         hasDrawn = true;
         const unread = unreadKey && rowsNode.querySelector(`[data-row="${CSS.escape(unreadKey)}"]`);
         if (unread) unread.scrollIntoView({ block: 'start' });

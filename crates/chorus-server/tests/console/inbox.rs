@@ -2,6 +2,7 @@
 
 use crate::stage::{Stage, moment, said};
 use crate::support::actors::Agent;
+use crate::support::actors::channel::{add_agent, create_channel, post_message};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
@@ -191,6 +192,101 @@ async fn a_channel_comes_page_by_page_and_is_searched_by_the_hub() {
     stage
         .browser
         .eventually("document.querySelector('.is-found .said')?.textContent === 'the needle'")
+        .await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_badge_of_an_owned_channel_counts_what_others_post() {
+    // the owner is a person in the channel, so its inbox gets no deliveries of it.
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let room = create_channel(&alice, "launch").await;
+    add_agent(&alice, &room, &bob).await;
+    post_message(&alice, &room, "begin").await;
+    stage.sign_in(&alice.key).await;
+    stage.view(room.trim_start_matches('/')).await;
+    stage
+        .browser
+        .eventually("document.querySelector('.line.mine .said')?.textContent === 'begin'")
+        .await;
+    stage.view("overview").await;
+    let badge = |text: &str| {
+        format!(
+            "document.querySelector('nav a[data-view=channels] .badge:not([hidden])')?.textContent === '{text}'"
+        )
+    };
+    post_message(&bob, &room, "one").await;
+    // What the owner posts elsewhere is not new to it.
+    post_message(&alice, &room, "mine").await;
+    post_message(&bob, &room, "two").await;
+    stage.browser.eventually(&badge("2")).await;
+    // Read here, it is counted no more, and counting goes on from there.
+    stage.view(room.trim_start_matches('/')).await;
+    stage.browser.shows("two").await;
+    stage
+        .browser
+        .eventually("document.querySelector('nav a[data-view=channels] .badge').hidden")
+        .await;
+    stage.view("overview").await;
+    post_message(&bob, &room, "three").await;
+    stage.browser.eventually(&badge("1")).await;
+    stage.is_clean().await;
+}
+
+/// More messages of one channel than a page would read back one by one.
+const CHANNEL_CHATTER: usize = 2_700;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_to_a_message_of_a_channel_opens_however_far_back_it_is() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    let room = create_channel(&alice, "launch").await;
+    let needle = post_message(&alice, &room, "the needle").await;
+    let posts = (0..CHANNEL_CHATTER).map(|number| {
+        let (alice, room) = (&alice, &room);
+        async move { post_message(alice, room, &format!("post {number}")).await }
+    });
+    stream::iter(posts)
+        .buffer_unordered(64)
+        .for_each(|_| std::future::ready(()))
+        .await;
+    post_message(&alice, &room, "the last").await;
+    stage.sign_in(&alice.key).await;
+    let place = room.trim_start_matches('/');
+    stage.view(&format!("{place}/{}", needle["cursor"])).await;
+    let found = "document.querySelector('.is-found .said')?.textContent === 'the needle'";
+    stage.browser.eventually(found).await;
+    let count = "document.querySelectorAll('.line').length";
+    let shown = stage.browser.run(&format!("return {count}")).await;
+    assert!(shown.as_u64().unwrap() <= 100, "{shown} rows");
+    // From there on it is read page by page, and the place stays.
+    stage.browser.click("[data-key=later]").await;
+    stage
+        .browser
+        .eventually(&format!("{count} > 140 && {found}"))
+        .await;
+    let last = "document.querySelector('.thread-row:last-child .said')?.textContent";
+    assert_ne!(
+        stage.browser.run(&format!("return {last}")).await,
+        "the last"
+    );
+    // A post that comes now is not put behind a gap.
+    post_message(&alice, &room, "after it").await;
+    stage.browser.click(".jump").await;
+    stage
+        .browser
+        .eventually(&format!("{last} === 'after it'"))
+        .await;
+    // At the end the channel is live again.
+    post_message(&alice, &room, "live").await;
+    stage
+        .browser
+        .eventually(&format!("{last} === 'live'"))
         .await;
     stage.is_clean().await;
 }
