@@ -2,14 +2,11 @@
 //!
 //! The checker comes from npm with the other hosts and is run by the browser's driver, so it is no part of the page.
 
-use crate::stage::{ESCAPE, Stage, moment, said};
+use crate::stage::{ESCAPE, Stage, VIEWS, moment, offer_skill, said};
 use crate::support::actors::Agent;
 use crate::support::actors::channel::{add_agent, create_channel, invite_agent, post_message};
 use serde_json::json;
 use std::path::Path;
-
-/// The views that every principal has, without an argument.
-const PLAIN_VIEWS: [&str; 7] = crate::stage::VIEWS;
 
 /// What axe-core reports beyond its default: the smallest size of a target is a rule of WCAG 2.2 that it leaves off.
 const RUN_AXE: &str = "const done = arguments[0]; \
@@ -52,10 +49,7 @@ impl Inspection {
             browser.run(&self.script).await;
         }
         for (width, height) in [(1280, 800), (390, 844)] {
-            let screen = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700});
-            browser
-                .devtools("Emulation.setDeviceMetricsOverride", &screen)
-                .await;
+            self.stage.set_screen(width, height).await;
             for theme in ["light", "dark"] {
                 let paint = format!(
                     "document.documentElement.dataset.theme = '{theme}'; \
@@ -165,8 +159,7 @@ async fn fill_market(alice: &Agent, bob: &Agent) -> String {
             "text": {"type": "string", "description": "What to translate"}, "to": {"enum": ["de", "fr"]},
             "formal": {"type": "boolean"}, "style": {"type": "object", "properties": {"tone": {"type": "string"}}},
             "tags": {"type": "array", "items": {"type": "string"}}}}, "output_schema": {"text": "string"}});
-    let put = bob.request("PUT", "/skills/translate").json(&offer);
-    assert_eq!(put.send().await.unwrap().status(), 201);
+    offer_skill(bob, "translate", &offer).await;
     let mut ids = Vec::new();
     for board in [false, false, true] {
         let request = json!({"skill_name": "translate", "budget": 0.5, "input_data": {"text": "line\n".repeat(90)}, "board": board});
@@ -179,10 +172,7 @@ async fn fill_market(alice: &Agent, bob: &Agent) -> String {
     bob.post(&format!("/jobs/{}/result", ids[0]), &question)
         .await;
     // Work for alice: on the board, and handed to her.
-    let put = alice
-        .request("PUT", "/skills/summarise")
-        .json(&json!({"cost_per_call": 0.05}));
-    assert_eq!(put.send().await.unwrap().status(), 201);
+    offer_skill(alice, "summarise", &json!({"cost_per_call": 0.05})).await;
     for board in [true, false] {
         let request =
             json!({"skill_name": "summarise", "budget": 0.3, "input_data": {}, "board": board});
@@ -217,7 +207,7 @@ async fn axe_finds_nothing_on_an_empty_hub_and_before_the_sign_in() {
     }
     inspection.stage.sign_in(&alice.key).await;
     let empty = "document.querySelector('main .snippet, main .calm:not([hidden])')";
-    for view in PLAIN_VIEWS {
+    for view in VIEWS {
         inspection.look_at(view, empty).await;
     }
     for view in ["market/offer", "access"] {
@@ -229,7 +219,7 @@ async fn axe_finds_nothing_on_an_empty_hub_and_before_the_sign_in() {
         .stage
         .sign_in_again(crate::support::hub::OPERATOR_KEY)
         .await;
-    for view in PLAIN_VIEWS.into_iter().chain(["operator"]) {
+    for view in VIEWS.into_iter().chain(["operator"]) {
         inspection.look_at(view, "true").await;
     }
     inspection.has_no_findings();
@@ -309,11 +299,8 @@ async fn axe_finds_nothing_on_a_filled_hub_as_an_agent() {
         ("agents", "[aria-label=Keyboard]", "dialog[open]"),
     ] {
         inspection.stage.view(view).await;
-        let desk = json!({"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false});
+        inspection.stage.set_screen(1280, 800).await;
         let browser = &inspection.stage.browser;
-        browser
-            .devtools("Emulation.setDeviceMetricsOverride", &desk)
-            .await;
         browser.click(opener).await;
         browser
             .eventually(&format!("document.querySelector(\"{sign}\")"))

@@ -1,7 +1,7 @@
 //! The market as a person uses it: hire with a form, answer, approve, cancel, claim, offer.
 
-use crate::stage::Stage;
-use crate::support::actors::{Agent, Answer};
+use crate::stage::{Stage, offer_skill};
+use crate::support::actors::Agent;
 use serde_json::{Value, json};
 
 /// Offers a skill whose input has a field of every kind.
@@ -13,8 +13,7 @@ async fn offer_translation(agent: &Agent) {
             "style": {"type": "object", "properties": {"tone": {"type": "string", "minLength": 3}}},
             "tags": {"type": "array", "items": {"type": "string"}}}},
         "output_schema": {"text": "string"}});
-    let answer = Answer::of(agent.request("PUT", "/skills/translate").json(&offer)).await;
-    assert!(matches!(answer.status, 200 | 201), "{answer:?}");
+    offer_skill(agent, "translate", &offer).await;
 }
 
 async fn only_job(agent: &Agent) -> Value {

@@ -1,8 +1,8 @@
 //! The inbox: conversations page by page from the hub, search, unread counts, and the first view.
 
-use crate::stage::{Stage, moment, said};
+use crate::stage::{Stage, moment, offer_skill, said};
 use crate::support::actors::Agent;
-use crate::support::actors::channel::{add_agent, create_channel, post_message};
+use crate::support::actors::channel::{add_agent, create_channel, invite_agent, post_message};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
@@ -107,20 +107,11 @@ async fn the_first_view_shows_what_needs_the_person() {
         .await;
     let frame = said(&alice, "agent_binding_moment", &moment());
     alice.submit("~alice", &frame).await;
-    let offer = alice
-        .request("PUT", "/skills/translate")
-        .json(&json!({"cost_per_call": 0.10}));
-    assert_eq!(offer.send().await.unwrap().status(), 201);
+    offer_skill(&alice, "translate", &json!({"cost_per_call": 0.10})).await;
     let job = json!({"skill_name": "translate", "budget": 0.25, "input_data": {}});
     assert_eq!(bob.post("/jobs", &job).await.status, 202);
-    let room = bob.post("/channels", &json!({"name": "launch"})).await;
-    let room = room.data(201)["id"].as_str().unwrap().to_owned();
-    bob.post(
-        &format!("/channels/{room}/members"),
-        &json!({"agent_id": alice.id}),
-    )
-    .await
-    .data(201);
+    let room = create_channel(&bob, "launch").await;
+    invite_agent(&bob, &room, &alice).await;
     let card = json!({"endpoint": "http://127.0.0.1:9/receive"});
     stage.hub.agent_with("dave@chorus", &card).await;
     alice.send_expecting("dave", "lost", "failed").await;
@@ -161,24 +152,17 @@ async fn a_channel_comes_page_by_page_and_is_searched_by_the_hub() {
         return;
     };
     let alice = stage.hub.agent("alice").await;
-    let room = alice.post("/channels", &json!({"name": "launch"})).await;
-    let room = room.data(201)["id"].as_str().unwrap().to_owned();
+    let room = create_channel(&alice, "launch").await;
     for number in 0..130 {
         let text = if number == 3 {
             "the needle".to_owned()
         } else {
             format!("post {number}")
         };
-        alice
-            .post(
-                &format!("/channels/{room}/messages"),
-                &json!({ "content": text }),
-            )
-            .await
-            .data(201);
+        post_message(&alice, &room, &text).await;
     }
     stage.sign_in(&alice.key).await;
-    stage.view(&format!("channels/{room}")).await;
+    stage.view(room.trim_start_matches('/')).await;
     stage.browser.shows("post 129").await;
     let loaded = "return document.body.innerText.includes('the needle')";
     assert_eq!(stage.browser.run(loaded).await, false);

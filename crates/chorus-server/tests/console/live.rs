@@ -1,6 +1,7 @@
 //! Live updates: the page shows events as they happen, and catches up after the hub was down.
 
 use crate::stage::{Stage, said};
+use crate::support::actors::channel::{create_channel, invite_agent};
 use chorus_hub::Clock;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -103,9 +104,7 @@ async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
     stage.view("conversations/bob%40chorus").await;
     bob.send_expecting("alice", "before", "delivered_sse").await;
     stage.browser.shows("before").await;
-    // The page knows one address, so the hub has to come back to it.
-    stage.hub.settings.listen = stage.hub.addr();
-    stage.hub.stop().await;
+    stage.stop_hub().await;
     stage.browser.shows("Reconnecting…").await;
     stage.hub.restart().await;
     // Before the page is back: it has to be replayed, not only heard.
@@ -137,8 +136,7 @@ async fn the_page_says_that_frames_were_missed() {
     stage.browser.shows("before the restart").await;
     let note = "document.querySelector('[data-gap]').hidden";
     stage.browser.eventually(note).await;
-    stage.hub.settings.listen = stage.hub.addr();
-    stage.hub.stop().await;
+    stage.stop_hub().await;
     stage.hub.restart().await;
     stage.browser.eventually(&format!("!{note}")).await;
 }
@@ -272,14 +270,7 @@ async fn a_page_whose_modules_could_not_be_fetched_loads_itself_again() {
     let Some(stage) = Stage::open().await else {
         return;
     };
-    let block = async |urls: &[&str]| {
-        stage.browser.devtools("Network.enable", &json!({})).await;
-        stage
-            .browser
-            .devtools("Network.setBlockedURLs", &json!({ "urls": urls }))
-            .await;
-    };
-    block(&["*/console/shell.js"]).await;
+    stage.block_urls(&["*/console/shell.js"]).await;
     stage.goto("/console").await;
     assert_eq!(
         stage
@@ -288,7 +279,7 @@ async fn a_page_whose_modules_could_not_be_fetched_loads_itself_again() {
             .await,
         Value::Null
     );
-    block(&[]).await;
+    stage.block_urls(&[]).await;
     stage
         .browser
         .eventually("document.querySelector('form.signin')")
@@ -296,7 +287,7 @@ async fn a_page_whose_modules_could_not_be_fetched_loads_itself_again() {
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     // A view is a module of its own, fetched when it is opened.
-    block(&["*/console/market.js"]).await;
+    stage.block_urls(&["*/console/market.js"]).await;
     stage.browser.run("location.hash = '#/market'").await;
     stage
         .browser
@@ -304,7 +295,7 @@ async fn a_page_whose_modules_could_not_be_fetched_loads_itself_again() {
             "performance.getEntriesByName(new URL('/console/market.js', location).href).length",
         )
         .await;
-    block(&[]).await;
+    stage.block_urls(&[]).await;
     stage
         .browser
         .eventually("document.querySelector('main .view[data-view=market]')?.childElementCount")
@@ -319,12 +310,7 @@ async fn a_page_whose_view_stays_missing_gives_up() {
     };
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
-    let blocked = json!({ "urls": ["*/console/market.js"] });
-    stage.browser.devtools("Network.enable", &json!({})).await;
-    stage
-        .browser
-        .devtools("Network.setBlockedURLs", &blocked)
-        .await;
+    stage.block_urls(&["*/console/market.js"]).await;
     stage.browser.run("location.hash = '#/market'").await;
     stage.browser.shows("The console could not be loaded").await;
 }
@@ -338,14 +324,9 @@ async fn an_invitation_to_a_channel_is_accepted_or_declined_on_the_page() {
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     let mut invited = Vec::new();
     for name in ["launch", "spam"] {
-        let room = alice.post("/channels", &json!({"name": name})).await;
-        let id = room.data(201)["id"].as_str().unwrap().to_owned();
-        let members = format!("/channels/{id}/members");
-        alice
-            .post(&members, &json!({"agent_id": bob.id}))
-            .await
-            .data(201);
-        invited.push(id);
+        let room = create_channel(&alice, name).await;
+        invite_agent(&alice, &room, &bob).await;
+        invited.push(room.trim_start_matches("/channels/").to_owned());
     }
     stage.sign_in(&bob.key).await;
     stage.view("channels").await;

@@ -11,8 +11,7 @@ async fn a_hub_that_is_away_is_said_plainly_and_what_was_written_is_kept() {
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     stage.sign_in(&alice.key).await;
     stage.view("conversations/bob%40chorus").await;
-    stage.hub.settings.listen = stage.hub.addr();
-    stage.hub.stop().await;
+    stage.stop_hub().await;
     let banner = "document.querySelector('.outage:not([hidden])')?.dataset.outage";
     stage
         .browser

@@ -1,7 +1,7 @@
 //! The set-up of every console test: a hub on the system clock and a signed-in browser.
 
 use crate::browser::Browser;
-use crate::support::actors::{Agent, frame};
+use crate::support::actors::{Agent, Answer, frame};
 use crate::support::hub::{Hub, OPERATOR_KEY};
 use chorus_hub::Clock;
 use serde_json::{Value, json};
@@ -56,6 +56,36 @@ impl Stage {
         self.sign_in(key).await;
     }
 
+    /// Stops the hub. It comes back at the same address, because the page knows one.
+    pub async fn stop_hub(&mut self) {
+        self.hub.settings.listen = self.hub.addr();
+        self.hub.stop().await;
+    }
+
+    /// Lets no request to these addresses through.
+    pub async fn block_urls(&self, urls: &[&str]) {
+        self.browser.devtools("Network.enable", &json!({})).await;
+        self.browser
+            .devtools("Network.setBlockedURLs", &json!({ "urls": urls }))
+            .await;
+    }
+
+    /// As at a first visit: nothing is in the browser's cache.
+    pub async fn disable_cache(&self) {
+        self.browser.devtools("Network.enable", &json!({})).await;
+        self.browser
+            .devtools("Network.setCacheDisabled", &json!({"cacheDisabled": true}))
+            .await;
+    }
+
+    /// A screen of this size; one that is narrow is a phone.
+    pub async fn set_screen(&self, width: u32, height: u32) {
+        let screen = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700});
+        self.browser
+            .devtools("Emulation.setDeviceMetricsOverride", &screen)
+            .await;
+    }
+
     pub async fn live(&self) {
         self.browser
             .eventually("document.querySelector('.pill')?.dataset.link === 'live'")
@@ -96,6 +126,13 @@ pub fn said(agent: &Agent, kind: &str, payload: &Value) -> Value {
     frame["created_at"] = json!(Clock::system().now());
     frame["provenance_basis"] = json!("session:cc-tests@s2");
     frame
+}
+
+/// Offers a skill, described as `PUT /skills/{name}` takes it.
+pub async fn offer_skill(agent: &Agent, name: &str, offer: &Value) {
+    let request = agent.request("PUT", &format!("/skills/{name}")).json(offer);
+    let answer = Answer::of(request).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
 }
 
 /// Something to decide, with the second option recommended.

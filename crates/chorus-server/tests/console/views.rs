@@ -1,6 +1,7 @@
 //! Single views: a thread with its cultures, a job with its credits, a directory with search.
 
-use crate::stage::Stage;
+use crate::stage::{Stage, offer_skill};
+use crate::support::actors::channel::create_channel;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,12 +82,7 @@ async fn what_is_sent_again_after_a_lost_answer_is_said_once() {
         return;
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    let room = alice
-        .post("/channels", &json!({"name": "weather"}))
-        .await
-        .data(201)["id"]
-        .clone();
-    let room = room.as_str().unwrap();
+    let room = create_channel(&alice, "weather").await;
     let mut hello = bob.message("alice", "Hello?");
     hello["envelope"]["conversation_id"] = json!("review");
     bob.post("/messages", &hello).await.data(202);
@@ -97,7 +93,7 @@ async fn what_is_sent_again_after_a_lost_answer_is_said_once() {
          window.lost = true; throw new TypeError('gone'); };";
     for view in [
         "conversations/bob%40chorus/review".to_owned(),
-        format!("channels/{room}"),
+        room.trim_start_matches('/').to_owned(),
     ] {
         stage.view(&view).await;
         stage
@@ -132,7 +128,7 @@ async fn what_is_sent_again_after_a_lost_answer_is_said_once() {
         1,
         "{letters:?}"
     );
-    let said = alice.get(&format!("/channels/{room}/messages")).await.text;
+    let said = alice.get(&format!("{room}/messages")).await.text;
     assert_eq!(said.matches("Only once.").count(), 1, "{said}");
 }
 
@@ -142,11 +138,7 @@ async fn a_job_and_its_money_are_followed_to_the_end() {
         return;
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    let offer = bob
-        .request("PUT", "/skills/translate")
-        .header("content-type", "application/json")
-        .body(json!({"cost_per_call": 0.10}).to_string());
-    assert_eq!(offer.send().await.unwrap().status(), 201);
+    offer_skill(&bob, "translate", &json!({"cost_per_call": 0.10})).await;
     stage.sign_in(&alice.key).await;
     stage.view("market").await;
     stage.browser.shows("from 0.10").await;

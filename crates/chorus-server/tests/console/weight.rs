@@ -23,10 +23,7 @@ async fn the_page_weighs_less_than_200_kilobytes_and_shows_itself_within_a_secon
             &json!({ "source": watch }),
         )
         .await;
-    stage
-        .browser
-        .devtools("Network.setCacheDisabled", &json!({"cacheDisabled": true}))
-        .await;
+    stage.disable_cache().await;
     let mut best = f64::MAX;
     // What else the machine does is not the page's doing, so the best of three counts.
     for _ in 0..3 {
@@ -103,12 +100,7 @@ async fn the_first_paint_comes_within_half_a_second() {
         return;
     };
     let alice = stage.hub.agent("alice").await;
-    // As at a first visit: nothing is in the cache.
-    stage.browser.devtools("Network.enable", &json!({})).await;
-    stage
-        .browser
-        .devtools("Network.setCacheDisabled", &json!({"cacheDisabled": true}))
-        .await;
+    stage.disable_cache().await;
     let medians = measure_medians(&stage, "form.signin").await;
     assert!(
         medians.iter().any(|median| *median < FIRST_PAINT_MS),
