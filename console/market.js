@@ -128,7 +128,6 @@ export function openView(root, id, name) {
                   ),
                   skill.description && h('bdi.quiet.small', {}, skill.description),
                 ),
-                h('span.spring'),
                 h('span.quiet.small', {}, t('skill.agents', { n: formatCount(skill.agents) })),
                 h('b', {}, t('skill.from', { n: formatCredits(skill.min_cost) })),
               ),

@@ -1,6 +1,7 @@
 //! Accessibility: keyboard, small screens, dark mode, Chinese, and contrast.
 
 use crate::stage::{ENTER, ESCAPE, Stage, VIEWS, moment, said};
+use crate::support::actors::channel::create_channel;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,11 +69,7 @@ async fn on_a_phone_every_view_is_one_column_and_nothing_sticks_out() {
         .submit("~alice", &frame)
         .await
         .recipient_count(frame["frame_id"].as_str().unwrap());
-    let phone = json!({"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true});
-    stage
-        .browser
-        .devtools("Emulation.setDeviceMetricsOverride", &phone)
-        .await;
+    stage.set_screen(360, 740).await;
     stage.sign_in(&alice.key).await;
     for place in VIEWS
         .into_iter()
@@ -195,8 +192,7 @@ async fn j_and_k_move_in_every_list() {
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
     for (name, agent) in [("carol", stage.hub.agent("carol").await), ("bob", bob)] {
         agent.send_expecting("alice", name, "queued").await;
-        let room = alice.post("/channels", &json!({ "name": name })).await;
-        room.data(201);
+        create_channel(&alice, name).await;
     }
     stage.sign_in(&alice.key).await;
     for view in ["conversations", "channels"] {
@@ -301,6 +297,37 @@ async fn every_text_on_every_view_can_be_read() {
                 )
                 .await;
             assert_eq!(weak, json!([]), "{theme} {view}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tiles_of_numbers_leave_no_hole_in_their_frame() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    for view in ["overview", "market"] {
+        stage.view(view).await;
+        stage
+            .browser
+            .eventually("document.querySelector('.tiles .tile')")
+            .await;
+        for width in [390, 1120, 1280] {
+            stage.set_screen(width, 800).await;
+            let hole = stage
+                .browser
+                .run(
+                    "const frame = document.querySelector('.tiles'); \
+                     const last = frame.lastElementChild.getBoundingClientRect(); \
+                     return frame.getBoundingClientRect().right - last.right",
+                )
+                .await;
+            assert!(
+                hole.as_f64().unwrap() < 3.0,
+                "{view} at {width}: {hole} pixels"
+            );
         }
     }
 }
