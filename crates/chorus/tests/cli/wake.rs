@@ -291,6 +291,38 @@ fn a_killed_waker_tells_nothing_twice() {
     assert_eq!(locks.count(), 1, "the file of the killed one is removed");
 }
 
+// WAK-04: killed after it saved what it tells, and before the host took it
+#[test]
+fn what_a_killed_waker_did_not_get_out_is_told_by_the_next_hook() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    let (_reader, mut writer) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).unwrap();
+    let mut command = wake_command(&alice, &["--lines"], "s1");
+    let mut waker = command.stdout(writer).spawn().unwrap();
+    alice.await_online("alice@chorus");
+    send(&bob, "alice@chorus", "in the pipe");
+    let told = alice.home.join(".chorus/told.json");
+    await_text(&told, "unconfirmed\":[[");
+    waker.kill().unwrap();
+    waker.wait().unwrap();
+    let _next = start_lines(&alice, "alice@chorus", "s2");
+    let told = run_hook(&alice, "UserPromptSubmit");
+    assert!(told.contains("in the pipe"), "{told}");
+    assert_eq!(run_hook(&alice, "UserPromptSubmit"), "", "told once");
+}
+
+/// Waits until a file has a text.
+fn await_text(path: &std::path::Path, text: &str) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !std::fs::read_to_string(path).is_ok_and(|found| found.contains(text)) {
+        assert!(Instant::now() < deadline, "{} lacks {text}", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A PATH whose `codex` writes its arguments into a file.
 fn path_with_codex(agent: &Agent) -> String {
     let folder = agent.home.join("bin");

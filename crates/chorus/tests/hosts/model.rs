@@ -14,19 +14,29 @@ pub type Call = (&'static str, Value);
 #[derive(Clone)]
 pub struct Model {
     pub url: String,
-    requests: Arc<Mutex<Vec<(Instant, Value)>>>,
+    requests: Requests,
+}
+
+type Requests = Arc<Mutex<Vec<ModelRequest>>>;
+
+struct ModelRequest {
+    body: Value,
+    /// `None` for titles and similar texts, which hosts request without tools.
+    turn: Option<ModelTurn>,
 }
 
 /// One request of a host for its model's next words.
+#[derive(Clone)]
 pub struct ModelTurn {
     pub at: Instant,
-    /// Everything that was said in the session so far.
-    pub conversation: String,
+    /// Everything that was said in the session so far. Rendered once: tests look at all turns many times a second, and must
+    /// not keep the next request waiting.
+    pub conversation: Arc<str>,
 }
 
 impl Model {
     pub fn with_script(script: Vec<Call>) -> Self {
-        let requests: Arc<Mutex<Vec<(Instant, Value)>>> = Arc::default();
+        let requests = Requests::default();
         let recorded = requests.clone();
         let address = serve(move |request, client| answer(&request, client, &script, &recorded));
         Self {
@@ -40,7 +50,7 @@ impl Model {
         let requests = self.requests.lock().unwrap();
         requests
             .iter()
-            .map(|(_, request)| format!("{request}\n"))
+            .map(|request| format!("{}\n", request.body))
             .collect()
     }
 
@@ -49,20 +59,17 @@ impl Model {
         let requests = self.requests.lock().unwrap();
         requests
             .iter()
-            .map(|(_, request)| results_in(request))
+            .map(|request| results_in(&request.body))
             .max_by_key(Vec::len)
             .unwrap_or_default()
     }
 
-    /// The requests of the session itself. Hosts also request titles and similar texts, without tools.
+    /// The requests of the session itself.
     pub fn turns(&self) -> Vec<ModelTurn> {
         let requests = self.requests.lock().unwrap();
-        let turns = requests.iter().filter(|(_, request)| has_tools(request));
-        turns
-            .map(|(at, request)| ModelTurn {
-                at: *at,
-                conversation: format!("{}{}", request["messages"], request["input"]),
-            })
+        requests
+            .iter()
+            .filter_map(|request| request.turn.clone())
             .collect()
     }
 }
@@ -89,12 +96,8 @@ fn results_in(request: &Value) -> Vec<String> {
     results
 }
 
-fn answer(
-    request: &Request,
-    client: &mut TcpStream,
-    script: &[Call],
-    recorded: &Mutex<Vec<(Instant, Value)>>,
-) {
+fn answer(request: &Request, client: &mut TcpStream, script: &[Call], recorded: &Requests) {
+    let at = Instant::now();
     let body_json: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let path = request.path().to_owned();
     let done = results_in(&body_json).len();
@@ -109,7 +112,16 @@ fn answer(
         );
         return;
     };
-    recorded.lock().unwrap().push((Instant::now(), body_json));
+    let conversation = format!("{}{}", body_json["messages"], body_json["input"]);
+    let turn = has_tools(&body_json).then(|| ModelTurn {
+        at,
+        conversation: conversation.into(),
+    });
+    let request = ModelRequest {
+        body: body_json,
+        turn,
+    };
+    recorded.lock().unwrap().push(request);
     let line = |event: &Value| {
         format!(
             "event: {}\ndata: {event}\n\n",

@@ -1,7 +1,7 @@
 //! A host in a terminal, as its user runs it.
 
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 /// What a terminal answers to the questions of a program: its type, the place of the cursor and its colours.
@@ -16,6 +16,7 @@ const TERMINAL_ANSWERS: [(&str, &str); 4] = [
 pub struct Terminal {
     child: Child,
     screen: Arc<Mutex<String>>,
+    keyboard: Arc<Mutex<ChildStdin>>,
 }
 
 impl Terminal {
@@ -42,7 +43,8 @@ impl Terminal {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut keyboard = child.stdin.take().unwrap();
+        let keyboard = Arc::new(Mutex::new(child.stdin.take().unwrap()));
+        let answering = keyboard.clone();
         let mut output = child.stdout.take().unwrap();
         let screen: Arc<Mutex<String>> = Arc::default();
         let shown = screen.clone();
@@ -52,6 +54,7 @@ impl Terminal {
                 let text = String::from_utf8_lossy(&bytes[..count]);
                 for (question, answer) in TERMINAL_ANSWERS {
                     if text.contains(question) {
+                        let mut keyboard = answering.lock().unwrap();
                         let _ = keyboard.write_all(answer.as_bytes());
                         let _ = keyboard.flush();
                     }
@@ -59,7 +62,18 @@ impl Terminal {
                 shown.lock().unwrap().push_str(&text);
             }
         });
-        Some(Self { child, screen })
+        Some(Self {
+            child,
+            screen,
+            keyboard,
+        })
+    }
+
+    /// Presses keys as the user does.
+    pub fn press_keys(&self, keys: &str) {
+        let mut keyboard = self.keyboard.lock().unwrap();
+        keyboard.write_all(keys.as_bytes()).unwrap();
+        keyboard.flush().unwrap();
     }
 
     /// What the program has written, for the message of a failed test.

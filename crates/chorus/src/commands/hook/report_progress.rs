@@ -69,11 +69,13 @@ impl ReportProgress {
             hub_url: credentials.hub_url.clone(),
             ..SavedProgress::default()
         };
-        Self {
+        let mut progress = Self {
             path,
             saved: saved.filter(is_same_agent).unwrap_or_else(new_progress),
             _lock: lock_file,
-        }
+        };
+        progress.release_unconfirmed();
+        progress
     }
 
     pub fn message_cursor(&self) -> Option<Cursor> {

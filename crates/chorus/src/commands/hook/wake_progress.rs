@@ -1,6 +1,7 @@
 //! What wakers and tool results have told, in the same file as what hooks have reported (D-115).
 
 use super::report_progress::ReportProgress;
+use crate::commands::wake::host_watch;
 use crate::commands::wake::schedule::WakeRecord;
 use chorus_wire::cursor::Cursor;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,9 @@ pub struct SavedWakes {
     /// Every message up to here was told or needed no telling.
     finished: Option<String>,
     wakes: Vec<(String, WakeRecord)>,
+    /// Messages whose text a waker is about to show, by the mark of its process. A waker that was killed in between may not
+    /// have shown them.
+    unconfirmed: Vec<(String, Vec<String>)>,
     /// The Codex threads of host processes, by the mark of the process.
     threads: Vec<(String, String)>,
 }
@@ -87,10 +91,41 @@ impl ReportProgress {
         keep_newest(&mut saved.announced, MAX_TOLD);
         saved.wakes.push((wake.session.to_owned(), wake.record));
         keep_newest(&mut saved.wakes, MAX_WAKES);
+        if !wake.with_text.is_empty() {
+            let unconfirmed = (host_watch::own_mark(), wake.with_text.clone());
+            saved.unconfirmed.push(unconfirmed);
+        }
         if let Some(finished) = wake.finished {
             self.raise_finished(finished);
         }
         self.save_acknowledged(wake.with_text)
+    }
+
+    /// Saves that the host has taken the text of the wakes of this process.
+    pub fn confirm_wakes(&mut self) -> chorus_client::Result<()> {
+        self.forget_unconfirmed();
+        self.write_file()
+    }
+
+    fn forget_unconfirmed(&mut self) {
+        let own_mark = host_watch::own_mark();
+        let unconfirmed = &mut self.saved.wakes.unconfirmed;
+        unconfirmed.retain(|(process, _)| *process != own_mark);
+    }
+
+    /// What a killed waker may not have shown counts as announced: the next hook reports it, and nothing wakes for it again.
+    pub(super) fn release_unconfirmed(&mut self) {
+        let unconfirmed = std::mem::take(&mut self.saved.wakes.unconfirmed);
+        for (process, messages) in unconfirmed {
+            if host_watch::is_running(&process) {
+                self.saved.wakes.unconfirmed.push((process, messages));
+                continue;
+            }
+            let is_released = |known: &String| messages.contains(known);
+            self.saved.acknowledged.retain(|known| !is_released(known));
+            self.saved.wakes.announced.extend(messages);
+        }
+        keep_newest(&mut self.saved.wakes.announced, MAX_TOLD);
     }
 
     fn raise_finished(&mut self, cursor: Cursor) {
@@ -109,6 +144,7 @@ impl ReportProgress {
         self.saved.acknowledged.retain(|known| !is_undone(known));
         self.saved.wakes.announced.retain(|known| !is_undone(known));
         self.saved.wakes.finished = finished.map(|cursor| cursor.to_string());
+        self.forget_unconfirmed();
         self.write_file()
     }
 

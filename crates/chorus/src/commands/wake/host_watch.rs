@@ -82,8 +82,25 @@ fn find_shell_parent(parent: u32) -> Option<WatchedProcess> {
 
 /// The process that started this one, as a text that no later process has.
 pub fn parent_mark() -> String {
-    let parent = std::os::unix::process::parent_id();
-    format!("{parent}:{}", start_mark(parent).unwrap_or_default())
+    process_mark(std::os::unix::process::parent_id())
+}
+
+/// This process, as a text that no later process has.
+pub fn own_mark() -> String {
+    process_mark(std::process::id())
+}
+
+fn process_mark(id: u32) -> String {
+    format!("{id}:{}", start_mark(id).unwrap_or_default())
+}
+
+/// Whether the process with this mark still runs.
+pub fn is_running(mark: &str) -> bool {
+    let Some((id, start)) = mark.split_once(':') else {
+        return false;
+    };
+    let found = id.parse().ok().and_then(start_mark);
+    found.is_some_and(|found| found == start)
 }
 
 /// A text that differs between processes with the same id; `None` when the process has ended.
