@@ -230,6 +230,9 @@ pub const TOOL_ANSWER_BYTES: usize = 64 * 1024;
 /// Max time that one tool call waits for others: MCP hosts cancel a tool after a minute. Then the call
 /// returns what it has.
 pub const TOOL_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Max tool calls of one agent that wait on one hub at once: one for each session that an agent has, with room. Each
+/// holds a connection and reads the store every second. One more sends its message and returns without waiting.
+pub const TOOL_WAITS_PER_AGENT: usize = 16;
 /// Max rows of one directory page, also the default: the documents print no paging, so a small hub is
 /// listed whole.
 pub const DIRECTORY_PAGE: usize = 1_000;

@@ -8,6 +8,7 @@ use super::request_metrics;
 use super::route_scopes::RouteScopes;
 use super::trusted_network::TrustedNetwork;
 use super::trusted_proxies::TrustedProxies;
+use super::waiting_calls::WaitingCalls;
 use bytes::Bytes;
 use chorus_hub::Hub;
 use chorus_hub::idempotent_request::IdempotentRequests;
@@ -54,6 +55,7 @@ pub struct AppStateInner {
     /// None when the limit is off.
     pub rate_limiter: Option<RateLimiter>,
     pub callback_streams: CallbackStreamSlots,
+    pub waiting_calls: WaitingCalls,
     /// Requests with an `Idempotency-Key` that are being carried out.
     pub idempotent_requests: IdempotentRequests,
     /// The OpenAPI document; it is complete once all routes are mounted.
@@ -88,6 +90,7 @@ impl AppState {
             trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),
             rate_limiter,
             callback_streams: CallbackStreamSlots::default(),
+            waiting_calls: WaitingCalls::default(),
             idempotent_requests: IdempotentRequests::default(),
             large_answers,
             openapi_document: OnceLock::new(),

@@ -1,5 +1,6 @@
 //! One HTTP/1.1 connection: serves its requests, hands the socket over to a stream, and ends on shutdown.
 
+use super::client_presence::ClientPresence;
 use super::connection_limit::ConnectionPlace;
 use super::draining_body::DrainingBody;
 use super::exchange_position::ExchangePosition;
@@ -168,13 +169,16 @@ async fn handle_request(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS
     );
-    let request = request.map(DrainingBody::wrap_incoming);
+    let mut request = request.map(DrainingBody::wrap_incoming);
     // When the client disconnects after the commit of a write, its consequences (cache invalidation, webhooks) must still
     // happen.
     let mut response = if is_read_only {
         service.answer_request(request).await
     } else {
-        UninterruptedWrite::new(async move { service.answer_request(request).await }).await
+        // What only waits need not run on.
+        let (_held_while_connected, presence) = ClientPresence::begin();
+        request.extensions_mut().insert(presence);
+        UninterruptedWrite::new(async move { router.call(request).await }).await
     };
     let feed = response
         .extensions_mut()

@@ -6,6 +6,7 @@ use crate::http::api_error::ApiError;
 use crate::http::app_state::AppState;
 use crate::http::auth::AuthResult;
 use crate::http::body;
+use crate::http::client_presence::ClientPresence;
 use crate::http::query::QueryParams;
 use crate::http::reply::{self, ApiResult};
 use axum::body::Body;
@@ -18,9 +19,10 @@ use chorus_wire::{Error, ErrorCode, limits};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full, Limited};
 use rmcp::ServerHandler;
-use rmcp::model::ErrorCode as RpcErrorCode;
+use rmcp::model::{ErrorCode as RpcErrorCode, RequestId};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -53,20 +55,47 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
         }
         outcome => outcome?,
     };
-    principal.require_agent()?;
+    let agent_id = principal.require_agent()?.agent_id.to_string();
     let session = SessionHeaders::from_headers(&parts.headers);
     let query = QueryParams::parse(parts.uri.query().unwrap_or_default())?;
     let groups = query.get_single("tools")?.map(str::parse).transpose()?;
+    let presence = parts.extensions.get::<ClientPresence>().cloned();
+    let presence = presence.ok_or(ErrorCode::Internal)?;
+    let body = read_message(&parts.headers, body, limits::BODY_BYTES).await?;
+    if let Some(request_id) = find_cancelled(&body) {
+        let label = session.label_call(request_id);
+        state.waiting_calls.cancel(&agent_id, &label);
+    }
     let call = ToolCall {
         state: state.clone(),
         principal,
         session,
+        request_id: String::new(),
+        presence,
     };
     let handler = HubToolServer {
         call,
         groups: groups.unwrap_or_default(),
     };
-    serve_message(handler, parts, body, limits::BODY_BYTES).await
+    serve_body(handler, parts, body, limits::BODY_BYTES).await
+}
+
+/// The request that a notification cancels. The library drops notifications where it keeps no sessions.
+fn find_cancelled(body: &[u8]) -> Option<String> {
+    let message: CancelNotification = serde_json::from_slice(body).ok()?;
+    (message.method == "notifications/cancelled").then(|| message.params.request_id.to_string())
+}
+
+#[derive(Deserialize)]
+struct CancelNotification {
+    method: String,
+    params: CancelledRequest,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CancelledRequest {
+    request_id: RequestId,
 }
 
 /// A 401 whose challenge points to the resource metadata.
@@ -82,11 +111,20 @@ pub fn unauthorized_response(state: &AppState, path: &str, error: Error) -> Resp
 /// Passes one message to its handler.
 pub async fn serve_message<H: ServerHandler + Clone>(
     handler: H,
-    mut parts: Parts,
+    parts: Parts,
     body: Body,
     max_bytes: usize,
 ) -> ApiResult {
     let body = read_message(&parts.headers, body, max_bytes).await?;
+    serve_body(handler, parts, body, max_bytes).await
+}
+
+async fn serve_body<H: ServerHandler + Clone>(
+    handler: H,
+    mut parts: Parts,
+    body: Bytes,
+    max_bytes: usize,
+) -> ApiResult {
     if let Err(fault) = serde_json::from_slice::<serde::de::IgnoredAny>(&body) {
         return rpc_error(
             StatusCode::BAD_REQUEST,

@@ -80,7 +80,7 @@ impl ServerHandler for HubToolServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if !self.groups.has_tool(&request.name) {
             return Err(ErrorData::invalid_params(
@@ -95,7 +95,11 @@ impl ServerHandler for HubToolServer {
         if let Some(Err(error)) = scope.map(|scope| scope.check(&self.call.principal)) {
             return Ok(ToolError::from(error).into_result().into());
         }
-        tool::call_tool_by_name(hub_tools(), self.call.clone(), request).await
+        let call = ToolCall {
+            request_id: context.id.to_string(),
+            ..self.call.clone()
+        };
+        tool::call_tool_by_name(hub_tools(), call, request).await
     }
 
     async fn list_resources(

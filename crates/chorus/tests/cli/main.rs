@@ -46,6 +46,7 @@ mod listen;
 mod market;
 mod market_board;
 mod mcp;
+mod mcp_waits;
 mod names;
 mod network;
 mod new;

@@ -57,17 +57,26 @@ impl Host {
         Self::start(agent.command(&["mcp", "--session", "s1"]))
     }
 
-    fn send(&mut self, message: &Value) {
+    pub fn send(&mut self, message: &Value) {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    pub fn request(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request and returns its id. Its answer comes when it comes.
+    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
-        self.send(
-            &json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params }),
-        );
-        let answer: Value =
-            serde_json::from_str(&self.lines.recv_timeout(TIMEOUT).expect("an answer")).unwrap();
+        let id = self.last_id;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// The next answer, whichever request it is for.
+    pub fn next_answer(&mut self) -> Value {
+        serde_json::from_str(&self.lines.recv_timeout(TIMEOUT).expect("an answer")).unwrap()
+    }
+
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        self.begin(method, params);
+        let answer = self.next_answer();
         assert_eq!(answer["id"], self.last_id, "{answer}");
         answer
     }

@@ -314,3 +314,76 @@ fn the_plugins_tools_say_what_to_run_and_are_listed_once() {
     let mut host = Host::start(stranger.command(&["mcp"]));
     assert!(host.tools().len() > 10);
 }
+
+/// The tools of the plugin as Claude Code starts them, with what its user has answered.
+fn start_with_options(agent: &Agent, hub: &str, name: &str) -> Host {
+    let manifest = read_json(&repository().join("plugins/chorus/.claude-plugin/plugin.json"));
+    let server = &manifest["mcpServers"]["chorus"];
+    let args: Vec<&str> = server["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut command = agent.command(&args);
+    command.env_remove("CHORUS_HUB");
+    for (variable, text) in server["env"].as_object().unwrap() {
+        let text = text.as_str().unwrap();
+        let text = text
+            .replace("${user_config.hub}", hub)
+            .replace("${user_config.name}", name);
+        command.env(variable, text);
+    }
+    Host::start(command)
+}
+
+// PLG-07
+#[test]
+fn the_plugin_asks_for_hub_and_name_and_keeps_the_key_to_itself() {
+    let manifest = read_json(&repository().join("plugins/chorus/.claude-plugin/plugin.json"));
+    let options = manifest["userConfig"].as_object().unwrap();
+    assert_eq!(
+        options.keys().collect::<Vec<_>>(),
+        ["hub", "name"],
+        "no key is asked for"
+    );
+    for option in options.values() {
+        // Without one Claude Code does not start the tools of a user who answered nothing.
+        assert_eq!(option["default"], "", "{option}");
+    }
+    let scene = Scene::open();
+    let ada = scene.newcomer("ada");
+    let key_file = ada.home.join(".chorus/config.json");
+    let mut silent = start_with_options(&ada, "", "");
+    assert_eq!(silent.call("chorus_discover", json!({}))["isError"], true);
+    assert!(
+        !key_file.exists(),
+        "nothing is registered without an answer"
+    );
+    drop(silent);
+
+    let mut host = start_with_options(&ada, &scene.hub.url, "ada");
+    let found = host.call("chorus_discover", json!({}));
+    assert_ne!(found["isError"], true, "{found}");
+    let saved = read_json(&key_file);
+    assert_eq!(saved["agent_id"], "ada@chorus");
+    assert!(saved["api_key"].is_string());
+    assert_eq!(
+        std::fs::metadata(&key_file).unwrap().permissions().mode() & 0o077,
+        0
+    );
+    drop(host);
+    // Another answer later replaces no identity.
+    let mut host = start_with_options(&ada, &scene.hub.url, "grace");
+    host.call("chorus_discover", json!({}));
+    assert_eq!(read_json(&key_file), saved);
+
+    let eve = scene.newcomer("eve");
+    let mut host = start_with_options(&eve, &scene.hub.url, "ada");
+    let refused = host.call("chorus_discover", json!({}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(
+        refused.to_string().contains("The name is taken"),
+        "{refused}"
+    );
+}

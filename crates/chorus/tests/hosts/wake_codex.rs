@@ -4,6 +4,7 @@ use crate::actors::{Agent, Scene};
 use crate::codex::configure;
 use crate::kit::{HostKit, isolate};
 use crate::model::Model;
+use crate::processes::{kill_process, list_processes};
 use crate::terminal::Terminal;
 use crate::wake::{
     HOSTILE_TEXT, MESSAGE_INTERVAL, Measure, SENDERS, await_end_of_pause, await_turn_where,
@@ -147,5 +148,9 @@ impl<'a> CodexHost<'a> {
 impl Drop for CodexHost<'_> {
     fn drop(&mut self) {
         let _ = self.command(&["app-server", "daemon", "stop"]).output();
+        // A process that looks for updates of the daemon outlives it.
+        for process in list_processes(&self.agent.home) {
+            kill_process(process.id);
+        }
     }
 }

@@ -68,7 +68,10 @@ fn kill_host(agent: &Agent) {
     let mut killed = 0;
     for process in list_processes(&agent.home) {
         let program = process.program.file_name().unwrap_or_default();
-        if ["claude", "codex", "node"].iter().any(|name| program == *name) {
+        if ["claude", "codex", "node"]
+            .iter()
+            .any(|name| program == *name)
+        {
             kill_process(process.id);
             killed += 1;
         }

@@ -3,7 +3,7 @@
 use crate::http::idempotency::IDEMPOTENCY_KEY;
 use crate::http::route_scopes::RequiredScope;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
-use crate::mcp::tool_call::ToolCall;
+use crate::mcp::tool_call::{NOT_WAITED, ToolCall, WaitOutcome};
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::envelope::{self, AwaitedAnswer, IdempotencyKey, RepeatedSend};
 use chorus_wire::agent_key::KeyScope;
@@ -37,6 +37,8 @@ const SEND_DESCRIPTION: &str = "Send a message to another agent, when your user 
     chorus_inbox. Write `text` in your user's own language: the receiver adapts it. `delivery` is delivered_sse (a \
     live agent has it), delivered (see receiver_response), queued (for later) or failed. Tell your user what you sent.";
 
+/// What the summary says when the client wants no result any more.
+const UNWANTED: &str = ", no longer waited for";
 /// How long a call waits without `timeout_ms`.
 const DEFAULT_WAIT: Duration = Duration::from_secs(20);
 
@@ -186,14 +188,24 @@ async fn wait_for_fact(
 ) -> chorus_hub::Result<&'static str> {
     let (principal, hub) = (&call.principal, &call.state.hub);
     if fact == "shown" {
-        let shown_at = envelope::wait_until_shown(principal, hub, sent.trace_id, max_wait).await?;
-        result.shown_at = shown_at;
-        return Ok(match shown_at {
+        let shown = envelope::wait_until_shown(principal, hub, sent.trace_id, max_wait);
+        result.shown_at = match call.wait_for(shown).await? {
+            WaitOutcome::Ended(shown_at) => shown_at?,
+            WaitOutcome::Unwanted => return Ok(UNWANTED),
+            WaitOutcome::TooMany => return Ok(NOT_WAITED),
+        };
+        return Ok(match result.shown_at {
             Some(_) => ", and shown",
             None => ", not shown in time",
         });
     }
-    let Some(row) = envelope::wait_for_answer(principal, hub, sent, max_wait).await? else {
+    let answer = envelope::wait_for_answer(principal, hub, sent, max_wait);
+    let row = match call.wait_for(answer).await? {
+        WaitOutcome::Ended(answer) => answer?,
+        WaitOutcome::Unwanted => return Ok(UNWANTED),
+        WaitOutcome::TooMany => return Ok(NOT_WAITED),
+    };
+    let Some(row) = row else {
         return Ok(", not answered in time");
     };
     // The result is part of a model's turn (R-81). The model gets it also when that cannot be recorded.

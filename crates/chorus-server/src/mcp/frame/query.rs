@@ -2,7 +2,7 @@
 
 use super::sender::{FrameSender, describe_reach, frame_tool_args};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
-use crate::mcp::tool_call::ToolCall;
+use crate::mcp::tool_call::{NOT_WAITED, ToolCall, WaitOutcome};
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::delivery::{FeedItem, StreamFeed};
 use chorus_hub::frame::{self, FrameStreamRequest};
@@ -106,15 +106,19 @@ async fn query_sessions(
         .submit_frame(&call, FrameKind::AgentQuery, query, None)
         .await?;
     let mut responses = Vec::new();
+    let mut note = "";
     if let Some(mut feed) = response_feed {
         let max_wait = Duration::from_millis(timeout_ms).min(limits::TOOL_WAIT_MAX);
         // A timeout is no error: the result then has no responses.
-        responses = tokio::time::timeout(max_wait, wait_for_responses(&mut feed, &query_id))
-            .await
-            .unwrap_or_default();
+        let waiting = tokio::time::timeout(max_wait, wait_for_responses(&mut feed, &query_id));
+        match call.wait_for(waiting).await? {
+            WaitOutcome::Ended(heard) => responses = heard.unwrap_or_default(),
+            WaitOutcome::Unwanted => {}
+            WaitOutcome::TooMany => note = NOT_WAITED,
+        }
     }
     let text = match responses.len() {
-        0 => describe_reach(&submitted),
+        0 => format!("{}{note}", describe_reach(&submitted)),
         count => format!("{count} answers"),
     };
     let response_scope = response_scope.to_string();

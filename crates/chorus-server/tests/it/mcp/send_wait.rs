@@ -1,7 +1,10 @@
 //! `chorus_send` with `wait`: the call ends with the fact, or without it when its time is over.
 
-use super::host_client::McpHost;
+use super::host_client::{McpHost, ToolResult};
+use crate::support::actors::{Agent, Answer};
+use chorus_wire::limits;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 story!(a_send_waits_until_its_message_was_shown, |hub| async {
     // WAK-13, R-81
@@ -91,5 +94,78 @@ story!(
             2,
             "what is refused is not sent"
         );
+    }
+);
+
+/// Calls that wait, one for each of an agent's sessions. Their messages are sent when this returns.
+async fn begin_waits(from: &McpHost, to: &Agent, count: usize) -> Vec<JoinHandle<ToolResult>> {
+    let mut inbox = to.inbox_after("0").await;
+    let mut calls = Vec::new();
+    for number in 0..count {
+        let text = format!("wait {number} of {count}");
+        let args =
+            json!({"receiver_id": to.id, "text": text, "wait": "answer", "timeout_ms": 30_000});
+        let session = format!("s{number}");
+        let host = from.clone().with("x-chorus-session", &session);
+        calls.push(tokio::spawn(
+            async move { host.call("chorus_send", args).await },
+        ));
+        while inbox.next("message").await.data["envelope"]["original_text"] != text {}
+    }
+    calls
+}
+
+/// The summary of a send that waits for a moment.
+async fn send_and_wait(from: &McpHost) -> String {
+    let args = json!({"receiver_id": "bob", "text": "more", "wait": "shown", "timeout_ms": 1});
+    let sent = from.call("chorus_send", args).await;
+    sent.data()["trace_id"].as_str().expect("it is sent");
+    sent.0["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// A call makes room a moment after its client left.
+async fn await_room(from: &McpHost) {
+    const LOOKS: usize = 2_000;
+    for _ in 0..LOOKS {
+        if !send_and_wait(from).await.contains(FULL) {
+            return;
+        }
+    }
+    panic!("the wait goes on without its client");
+}
+
+const FULL: &str = "too many calls of yours wait already";
+
+sqlite_story!(
+    waits_of_one_agent_are_limited_and_end_with_their_client,
+    |hub| async {
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let from = McpHost::of(&alice).await;
+        let mut calls = begin_waits(&from, &bob, limits::TOOL_WAITS_PER_AGENT).await;
+        let summary = send_and_wait(&from).await;
+        assert!(summary.contains(FULL), "{summary}");
+        let other = McpHost::of(&bob).await;
+        let summary = send_and_wait(&other).await;
+        assert!(!summary.contains(FULL), "another agent waits: {summary}");
+        // The connection of a client that left is closed.
+        calls.pop().unwrap().abort();
+        await_room(&from).await;
+        let more = begin_waits(&from, &bob, 1).await;
+        assert!(send_and_wait(&from).await.contains(FULL));
+        // A cancelled call returns at once, and only that of the session that cancels.
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": 7, "reason": "the user pressed escape"}});
+        let notification = alice
+            .request("POST", "/mcp")
+            .header("accept", "application/json, text/event-stream")
+            .header("x-chorus-session", "s1")
+            .json(&cancelled);
+        assert_eq!(Answer::of(notification).await.status, 202);
+        let ended = calls.remove(1).await.unwrap();
+        let summary = ended.0["content"][0]["text"].to_string();
+        assert!(summary.contains("no longer waited for"), "{summary}");
+        await_room(&from).await;
+        assert!(calls.iter().chain(&more).all(|call| !call.is_finished()));
+        calls.into_iter().chain(more).for_each(|call| call.abort());
     }
 );

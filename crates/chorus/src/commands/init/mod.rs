@@ -5,7 +5,7 @@ pub mod entry_source;
 mod install_link;
 pub mod installed_program;
 mod json_config;
-mod plugin;
+pub mod plugin;
 pub mod skill;
 pub mod target;
 mod toml_config;

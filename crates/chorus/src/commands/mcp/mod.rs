@@ -6,10 +6,12 @@ mod codex_waker;
 mod hub_link;
 mod inbox;
 mod mail_notice;
+mod open_waits;
 
-use super::init::entry_source::EntrySource;
+use super::init::{entry_source::EntrySource, plugin};
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, command_client};
+use crate::next_step::complete_hub_url;
+use crate::{cli::CommonArgs, session};
 use bridge::McpBridge;
 use chorus_client::files::AgentCredentials;
 use hub_link::HubLink;
@@ -44,13 +46,16 @@ pub struct Args {
     from: Option<EntrySource>,
 }
 
-pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let common = &command_client::pin_credentials(common)?;
+pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
+    let mut common = session::pin_credentials(common)?;
     // SKL-19, SKL-20: a saved identity is never replaced.
-    let is_registered =
-        AgentCredentials::read_from(&command_client::identity_files(common)?)?.is_some();
+    let is_registered = AgentCredentials::read_from(&session::identity_files(&common)?)?.is_some();
+    let is_plugin = args.from == Some(EntrySource::Plugin);
+    if is_plugin && !is_registered && args.register.is_none() {
+        take_plugin_options(&mut common, &mut args);
+    }
     // A plugin is installed before its user registers: its tools say what to run (PLG-06).
-    let may_wait = args.register.is_some() || args.from == Some(EntrySource::Plugin);
+    let may_wait = args.register.is_some() || is_plugin;
     if !is_registered && !may_wait {
         let message = "no credentials found; run: chorus register NAME@HOST --hub URL --culture TAG, or start with: chorus \
                     mcp --register NAME --hub URL";
@@ -63,11 +68,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let tools = args.tools.clone().unwrap_or_default();
     let wakes_codex = args.wake;
     let registers = args.register.is_some();
-    let hub_link = Arc::new(HubLink::new(common.clone(), args));
+    let hub_link = Arc::new(HubLink::new(common, args));
     if !is_registered && registers {
-        match hub_link.open_command_client().await {
-            // R-79: an unreachable hub may come back, but a taken name stays taken.
-            Err(fail) if fail.exit_kind() != ExitKind::Transport => return Err(fail),
+        match hub_link.open_session().await {
+            // R-79: an unreachable hub may come back, but a taken name stays taken. The tools of a plugin say it.
+            Err(fail) if fail.exit_kind() != ExitKind::Transport && !is_plugin => return Err(fail),
             Ok(_) | Err(_) => {}
         }
     }
@@ -81,6 +86,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         let _ = task.await;
     }
     outcome
+}
+
+/// Registers under the name that the user of the plugin gave, at the hub that they gave (PLG-07).
+fn take_plugin_options(common: &mut CommonArgs, args: &mut Args) {
+    if let Some((hub, name)) = plugin::read_options() {
+        common.hub.get_or_insert_with(|| complete_hub_url(&hub));
+        args.register = Some(name);
+    }
 }
 
 /// Serves until the host closes standard input.

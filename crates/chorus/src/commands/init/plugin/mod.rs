@@ -1,5 +1,7 @@
 //! `chorus init --target plugin`: writes the plugin folder for every host, from the texts and tables that `init` installs (PLG-01).
 
+mod user_options;
+
 use super::change_plan::{ChangePlan, file_error, read_file};
 use super::install_link::LinkHost;
 use super::json_config::HOOK_TIMEOUT_SECONDS;
@@ -9,6 +11,7 @@ use crate::{cli::CommonArgs, fail::Fail, output};
 use serde_json::{Map, Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+pub use user_options::read_options;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const NAME: &str = "chorus";
@@ -119,7 +122,10 @@ fn portable_servers() -> Value {
 fn claude_manifest() -> Value {
     let mut manifest = base_manifest();
     let command = format!("${{CLAUDE_PLUGIN_ROOT}}/{LAUNCHER_FILE}");
-    manifest["mcpServers"] = json!({ NAME: { "command": command, "args": MCP_ARGS } });
+    let environment = user_options::option_environment();
+    manifest["mcpServers"] =
+        json!({ NAME: { "command": command, "args": MCP_ARGS, "env": environment } });
+    manifest["userConfig"] = user_options::describe_options();
     manifest
 }
 
