@@ -39,5 +39,6 @@ pub mod uninstall;
 pub mod unregister;
 pub mod usage;
 pub mod verify;
+mod wait_line;
 pub mod wake;
 pub mod whoami;

@@ -2,12 +2,14 @@
 
 use super::duration::format_duration;
 use super::listen::ReceivedMessage;
+use super::wait_line::WaitLine;
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, command_client::CommandClient, output};
+use crate::{cli::CommonArgs, output, session::ClientSession};
+use chorus_client::HubClient;
 use chorus_client::envelope::AcceptedMessage;
 use chorus_wire::envelope::Envelope;
+use chorus_wire::message::{HistoryRow, MessageStatus};
 use serde_json::json;
-use std::io::IsTerminal;
 use std::time::Duration;
 
 /// What `--wait` waits for.
@@ -39,42 +41,21 @@ impl SentMessage<'_> {
             WaitedFact::Shown => "shown",
             WaitedFact::Answer => "answered",
         };
-        if !common.json && std::io::stderr().is_terminal() {
-            let time = format_duration(timeout);
-            eprintln!(
-                "waiting up to {time} until it is {goal}; Ctrl-C stops waiting, the message stays sent"
-            );
-        }
-        let client = &command.client;
-        let has_happened = match fact {
-            WaitedFact::Shown => {
-                let status = client.wait_until_shown(&trace_id, timeout).await?;
-                if let Some(status) = &status {
-                    let output = json!({ "event": "shown", "trace_id": status.trace_id,
-                        "receiver_id": status.receiver_id, "timestamp": status.shown_at });
-                    output::print_result(common.json, &output, || {
-                        let receiver = output::escape_controls(&status.receiver_id);
-                        format!(
-                            "shown to {}",
-                            output::paint_text(output::STRONG_STYLE, &receiver)
-                        )
-                    });
-                }
-                status.is_some()
-            }
-            WaitedFact::Answer => {
-                let answer = client
-                    .wait_for_answer(self.accepted, self.peer, self.conversation_id, timeout)
-                    .await?;
-                if let Some(row) = &answer
-                    && let Ok(envelope) = Envelope::parse(row.envelope.get())
-                {
-                    ReceivedMessage::from_row(row).print_message(common, &envelope);
-                }
-                answer.is_some()
+        let client = &session.client;
+        let line = WaitLine::begin(common.json, goal, timeout);
+        let drawing = async {
+            match &line {
+                Some(line) => line.draw(client, &trace_id).await,
+                None => std::future::pending().await,
             }
         };
-        if has_happened {
+        let heard = tokio::select! {
+            heard = self.hear_fact(client, fact, timeout) => heard,
+            () = drawing => return Ok(()),
+        };
+        drop(line);
+        if let Some(heard) = heard? {
+            heard.print_fact(common);
             return Ok(());
         }
         let time = format_duration(timeout);
@@ -85,5 +66,53 @@ impl SentMessage<'_> {
                 "not {goal} within {time}; the message stays sent, see: chorus status {trace_id}"
             ),
         ))
+    }
+
+    async fn hear_fact(
+        &self,
+        client: &HubClient,
+        fact: WaitedFact,
+        timeout: Duration,
+    ) -> Result<Option<HeardFact>, Fail> {
+        let trace_id = self.accepted.sent.trace_id.to_string();
+        Ok(match fact {
+            WaitedFact::Shown => client
+                .wait_until_shown(&trace_id, timeout)
+                .await?
+                .map(|status| HeardFact::Shown(Box::new(status))),
+            WaitedFact::Answer => client
+                .wait_for_answer(self.accepted, self.peer, self.conversation_id, timeout)
+                .await?
+                .map(HeardFact::Answer),
+        })
+    }
+}
+
+/// What was waited for.
+enum HeardFact {
+    Shown(Box<MessageStatus>),
+    Answer(HistoryRow),
+}
+
+impl HeardFact {
+    fn print_fact(&self, common: &CommonArgs) {
+        match self {
+            HeardFact::Shown(status) => {
+                let output = json!({ "event": "shown", "trace_id": status.trace_id,
+                    "receiver_id": status.receiver_id, "timestamp": status.shown_at });
+                output::print_result(common.json, &output, || {
+                    let receiver = output::escape_controls(&status.receiver_id);
+                    format!(
+                        "shown to {}",
+                        output::paint_text(output::STRONG_STYLE, &receiver)
+                    )
+                });
+            }
+            HeardFact::Answer(row) => {
+                if let Ok(envelope) = Envelope::parse(row.envelope.get()) {
+                    ReceivedMessage::from_row(row).print_message(common, &envelope);
+                }
+            }
+        }
     }
 }

@@ -136,7 +136,23 @@ fn a_watcher_gets_only_the_requested_kinds_and_invalid_filters_are_refused() {
         "3",
     ];
     assert_eq!(alice.run_in_session("s2", &both).ok().json().len(), 3);
-    for bad in ["colour:red", "kind:agent_advice", "sender:alice", "kind:"] {
+    //
+    for name in ["alice", "~alice", "alice@chorus"] {
+        let filter = format!("kind:agent_broadcast,sender:{name}");
+        let heard = ["watch", "--since", "0", "--filter", &filter, "--once"];
+        let heard = alice.run_in_session("s2", &heard).ok().json();
+        assert_eq!(
+            heard[0]["frame"]["payload"]["broadcast_text"], "two",
+            "{name}"
+        );
+    }
+    for bad in [
+        "colour:red",
+        "kind:agent_advice",
+        "sender:Alice Smith",
+        "kind:",
+        "sender:alice@elsewhere",
+    ] {
         assert_eq!(
             alice.run_in_session("s2", &["watch", "--filter", bad]).code,
             1,

@@ -1,6 +1,6 @@
 //! Whether a message was shown to its receiver: told by hooks and tools, read by its sender.
 
-use crate::actors::{Agent, RunningProcess, Scene, run, text_of};
+use crate::actors::{Agent, RunningProcess, Scene, on_terminal, run, text_of};
 use crate::mcp::Host;
 use serde_json::{Value, json};
 
@@ -104,6 +104,39 @@ fn a_sender_waits_until_its_message_is_shown_or_answered() {
         (&"message".into(), "three")
     );
     assert_eq!(waiting.await_exit(), Some(0));
+}
+
+// on a terminal a line runs with the time and the state
+#[test]
+fn a_sender_at_a_terminal_sees_how_far_its_message_is() {
+    let scene = Scene::open();
+    let (alice, _bob) = (scene.agent("alice"), scene.agent("bob"));
+    let args = [
+        "send",
+        "bob@chorus",
+        "hello",
+        "--wait",
+        "shown",
+        "--timeout",
+        "2s",
+    ];
+    let waited = run(on_terminal(&alice.command(&args)), "");
+    assert_eq!(waited.code, 5, "{waited:?}");
+    for expected in [
+        "queued; waiting until it is shown, 0s of 2s",
+        "queued; waiting until it is shown, 1s of 2s",
+        "\r\u{1b}[K",
+    ] {
+        assert!(waited.out.contains(expected), "{expected}: {waited:?}");
+    }
+    let (_, after) = waited.out.rsplit_once("\u{1b}[K").unwrap();
+    assert!(
+        after.contains("not shown within 2s"),
+        "the line is gone: {waited:?}"
+    );
+    // Elsewhere no line runs.
+    let waited = alice.run(&args);
+    assert!(!waited.err.contains("waiting"), "{waited:?}");
 }
 
 // the time is over, the message stays

@@ -20,3 +20,4 @@ pub mod org;
 pub mod roster;
 pub mod send_frame;
 pub mod watch;
+mod watch_filter;

@@ -1,5 +1,6 @@
 //! `chorus watch`: prints the frames for this session, live; it resumes after a disconnect and reports gaps.
 
+use super::watch_filter::WatchFilter;
 use super::{format, frame_context, frame_context::FrameContext, frame_context::SenderArgs};
 use crate::fail::Fail;
 use crate::stop_signal::StopSignal;
@@ -13,9 +14,9 @@ use serde_json::{json, value::RawValue};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only frames that match every clause, such as sender:~bob,tool:cc
-    #[arg(long, value_name = "FILTER", value_parser = parse_filter, default_value = "")]
-    filter: FrameFilter,
+    /// Only frames that match every clause, such as sender:bob,tool:cc
+    #[arg(long, value_name = "FILTER", value_parser = WatchFilter::parse, default_value = "")]
+    filter: WatchFilter,
     /// Only these kinds; may be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = parse_kind)]
     kinds: Vec<FrameKind>,
@@ -30,10 +31,6 @@ pub struct Args {
     once: bool,
     #[command(flatten)]
     sender: SenderArgs,
-}
-
-fn parse_filter(text: &str) -> Result<FrameFilter, String> {
-    FrameFilter::parse(text).map_err(|e| e.message)
 }
 
 pub fn parse_kind(text: &str) -> Result<FrameKind, String> {
@@ -60,9 +57,10 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         () = stop.wait_requested() => return Ok(()),
     };
     // The hub filters one kind. Several `kind` clauses would all have to match, so they are filtered here.
+    let filter = args.filter.resolve(&context.client).await?;
     let filter = match args.kinds.as_slice() {
-        [only] => narrow_filter(&args.filter, *only)?,
-        [] | [_, ..] => args.filter,
+        [only] => narrow_filter(&filter, *only)?,
+        [] | [_, ..] => filter,
     };
     let mut remaining = if args.once {
         1
