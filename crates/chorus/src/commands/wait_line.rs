@@ -21,7 +21,7 @@ pub struct WaitLine {
 }
 
 impl WaitLine {
-    /// `None` where nobody sees it: for JSON, and without a terminal.
+    /// `None` where no person sees it: for JSON, and without a terminal.
     pub fn begin(json: bool, goal: &'static str, timeout: Duration) -> Option<Self> {
         if json || !std::io::stderr().is_terminal() {
             return None;

@@ -89,6 +89,23 @@ fn an_advisory_names_its_session_files_worktree_and_branch() {
     assert_eq!(frame["payload"], payload);
 }
 
+//
+#[test]
+fn a_watcher_names_a_sender_in_every_spelling() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    alice.run_in_session("s1", &["advise", "one"]).ok();
+    for name in ["alice", "~alice", "alice@chorus"] {
+        let filter = format!("kind:agent_advisory,sender:{name}");
+        let watch = ["watch", "--since", "0", "--filter", &filter, "--once"];
+        let heard = alice.run_in_session("s2", &watch).ok().json();
+        assert_eq!(
+            heard[0]["frame"]["payload"]["advisory_text"], "one",
+            "{name}"
+        );
+    }
+}
+
 // R-42, FRM-75, FRM-81
 #[test]
 fn a_watcher_gets_only_the_requested_kinds_and_invalid_filters_are_refused() {
@@ -136,16 +153,6 @@ fn a_watcher_gets_only_the_requested_kinds_and_invalid_filters_are_refused() {
         "3",
     ];
     assert_eq!(alice.run_in_session("s2", &both).ok().json().len(), 3);
-    //
-    for name in ["alice", "~alice", "alice@chorus"] {
-        let filter = format!("kind:agent_broadcast,sender:{name}");
-        let heard = ["watch", "--since", "0", "--filter", &filter, "--once"];
-        let heard = alice.run_in_session("s2", &heard).ok().json();
-        assert_eq!(
-            heard[0]["frame"]["payload"]["broadcast_text"], "two",
-            "{name}"
-        );
-    }
     for bad in [
         "colour:red",
         "kind:agent_advice",

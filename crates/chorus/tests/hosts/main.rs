@@ -18,6 +18,7 @@ mod http;
 mod inspector;
 mod kit;
 mod model;
+mod openclaw;
 mod page;
 mod plugin;
 mod processes;

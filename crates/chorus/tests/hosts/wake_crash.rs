@@ -81,11 +81,11 @@ fn kill_host(agent: &Agent) {
     assert_no_locks(&agent.home);
 }
 
-/// Wakers that saw their host end have removed their locks; the file of a killed one may stay, but holds nobody up.
+/// Wakers that saw their host end have removed their locks; the file of a killed one may stay, but holds no waker up.
 fn assert_no_locks(home: &Path) {
     for entry in std::fs::read_dir(home.join(".chorus/wake")).unwrap() {
         let file = std::fs::File::open(entry.unwrap().path()).unwrap();
-        assert!(file.try_lock().is_ok(), "a lock is held by nobody we know");
+        assert!(file.try_lock().is_ok(), "a lock is held by a process that ended");
     }
 }
 
