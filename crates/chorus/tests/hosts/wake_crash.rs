@@ -85,7 +85,10 @@ fn kill_host(agent: &Agent) {
 fn assert_no_locks(home: &Path) {
     for entry in std::fs::read_dir(home.join(".chorus/wake")).unwrap() {
         let file = std::fs::File::open(entry.unwrap().path()).unwrap();
-        assert!(file.try_lock().is_ok(), "a lock is held by a process that ended");
+        assert!(
+            file.try_lock().is_ok(),
+            "a lock is held by a process that ended"
+        );
     }
 }
 
