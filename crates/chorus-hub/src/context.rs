@@ -10,6 +10,7 @@ use crate::identity::Identity;
 use crate::seal::SealKey;
 use crate::settings::HubOptions;
 use crate::store::{Agent, LogEntry, Store, log};
+use crate::telemetry::{self, Span, SpanKind, SpanRecorder};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(crate) struct ContextParts {
     /// `None` for a hub without peers.
     pub cluster: Option<Arc<Cluster>>,
     pub seal_key: Arc<SealKey>,
+    /// `None` for a hub that exports no traces.
+    pub span_recorder: Option<SpanRecorder>,
 }
 
 /// A reference that does not keep the hub open, for handlers that the layers below hold.
@@ -106,6 +109,21 @@ impl HubContext {
     /// How many other hubs are known.
     pub fn peer_count(&self) -> usize {
         self.cluster().map_or(0, |cluster| cluster.peer_count())
+    }
+
+    /// Records the spans of requests; `None` for a hub that exports no traces.
+    pub fn span_recorder(&self) -> Option<&SpanRecorder> {
+        self.0.parts.span_recorder.as_ref()
+    }
+
+    /// A span for work that a request caused, or that the hub began by itself; `None` when its trace is not recorded.
+    pub(crate) fn start_span_or_trace(&self, name: &'static str) -> Option<Span> {
+        match telemetry::current_context() {
+            Some(_) => telemetry::start_span(name, SpanKind::Internal),
+            None => self
+                .span_recorder()
+                .and_then(|recorder| recorder.begin_trace(None, name, SpanKind::Internal).span),
+        }
     }
 
     pub(crate) fn seal_key(&self) -> &SealKey {

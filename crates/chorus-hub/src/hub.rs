@@ -11,6 +11,7 @@ use crate::market::jobs::JobCallbackHandler;
 use crate::seal::{SealKey, SealedData};
 use crate::settings::HubOptions;
 use crate::store::{DatabaseUrl, HubSettings, Store, seal_record};
+use crate::telemetry::SpanRecorder;
 use crate::{Result, lifecycle, market, ops};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -42,7 +43,12 @@ impl Hub {
         if options.bus_url.is_some() {
             options.clock = options.clock.into_synced();
         }
-        let context = open_context(options).await?;
+        let span_recorder = options.trace_export.clone().map(|export| {
+            let (recorder, queue) = SpanRecorder::open(options.clock.clone(), export.ratio);
+            ops::otlp::start_exporter(queue, export);
+            recorder
+        });
+        let context = open_context(options, span_recorder).await?;
         let outbox_worker = context.delivery().outbox_worker();
         outbox_worker.register_handlers(OutboxHandlers {
             job_callback: Box::new(JobCallbackHandler(context.downgrade())),
@@ -114,6 +120,13 @@ impl Hub {
         }
     }
 
+    /// Sends the spans that wait to the collector, for less than a second. The hub records none after it.
+    pub async fn flush_spans(&self) {
+        if let Some(recorder) = self.span_recorder() {
+            recorder.close().await;
+        }
+    }
+
     /// Runs retention and posts what is due, now and completely. The background work does both without this call.
     pub async fn run_maintenance(&self) -> Result<()> {
         ops::maintenance::run_maintenance_pass(self, &self.frames).await?;
@@ -122,7 +135,10 @@ impl Hub {
 }
 
 /// Builds the layers below the protocols, from the bottom up.
-async fn open_context(options: HubOptions) -> std::result::Result<HubContext, StartError> {
+async fn open_context(
+    options: HubOptions,
+    span_recorder: Option<SpanRecorder>,
+) -> std::result::Result<HubContext, StartError> {
     let identity_state = IdentityState::new(&options)?;
     let local_streams = Arc::new(LocalStreams::new());
     let cluster = options.bus_url.as_ref().map(|_| {
@@ -171,6 +187,7 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
         identity.clone(),
         live_streams,
         seal_key.clone(),
+        span_recorder.clone(),
     );
     Ok(HubContext::new(ContextParts {
         options,
@@ -179,6 +196,7 @@ async fn open_context(options: HubOptions) -> std::result::Result<HubContext, St
         delivery,
         cluster,
         seal_key,
+        span_recorder,
     }))
 }
 

@@ -26,6 +26,7 @@ pub mod simulation;
 mod start_error;
 mod store;
 mod stream_end;
+pub mod telemetry;
 
 pub use clock::Clock;
 pub use context::HubContext;

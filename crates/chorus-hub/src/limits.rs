@@ -136,6 +136,26 @@ pub const OUTBOX_PER_OWNER: usize = 16;
 /// again later and counts as failed, so that rows to a busy address do not take the places of new ones.
 pub const OUTBOX_SLOT_WAIT: Duration = Duration::from_secs(3);
 
+// Traces
+
+/// Max finished spans that wait for the collector: about a megabyte. Further ones are dropped and counted, so that a collector
+/// that is away costs neither memory nor time.
+pub const SPANS_WAITING: usize = 4_096;
+/// Max spans in one request to the collector: some tens of kilobytes.
+pub const SPAN_BATCH: usize = 512;
+/// How long a batch waits for more spans, so that a quiet hub makes one request a second.
+pub const SPAN_BATCH_WAIT: Duration = Duration::from_secs(1);
+/// Max time of one request to the collector. Then the batch is sent again.
+pub const SPAN_EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// First pause after a request that failed. Each next one is twice as long.
+pub const SPAN_EXPORT_BACKOFF_FIRST: Duration = Duration::from_secs(1);
+/// Longest of these pauses: traces are back soon after the collector is.
+pub const SPAN_EXPORT_BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// Max bytes of a collector's answer that are read: it says how many spans were refused.
+pub const SPAN_ANSWER_BYTES: usize = 64 * 1024;
+/// Max time that a stopping hub waits for the collector to take the last spans: it is within the five seconds of a stop.
+pub const SPAN_FLUSH_TIMEOUT: Duration = Duration::from_millis(400);
+
 /// Max jobs that one look for overdue or undispatched ones takes; the next look takes the rest.
 pub const JOBS_BATCH: usize = 128;
 

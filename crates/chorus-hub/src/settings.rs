@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::memory_bounds::MemoryBounds;
 use crate::simulation::SimulatedMachine;
+use crate::telemetry::TraceExport;
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
 use chorus_wire::secret::Secret;
@@ -48,6 +49,8 @@ pub struct HubOptions {
     pub accept_damage: bool,
     /// How much memory each part of the hub may hold.
     pub memory: MemoryBounds,
+    /// The collector of traces; without it no span is made.
+    pub trace_export: Option<TraceExport>,
     pub clock: Clock,
     /// Set by simulations only (D-110).
     pub simulated: Option<SimulatedMachine>,
@@ -75,6 +78,7 @@ impl HubOptions {
             agent_turns: limits::AGENT_TURNS_DEFAULT,
             accept_damage: false,
             memory: MemoryBounds::default(),
+            trace_export: None,
             clock: Clock::system(),
             simulated: None,
         }

@@ -145,10 +145,9 @@ impl RunningServer {
             tracing::warn!("some connections did not end within the shutdown deadline and are cut");
         }
         // Queued writes are committed first. The timeout lets the process end when the database does not answer.
-        if timeout(STORE_CLOSE_TIMEOUT, self.hub.close())
-            .await
-            .is_err()
-        {
+        let closing = timeout(STORE_CLOSE_TIMEOUT, self.hub.close());
+        let (closed, ()) = tokio::join!(closing, self.hub.flush_spans());
+        if closed.is_err() {
             tracing::error!("the store did not close in time; unacknowledged writes may be lost");
         }
     }

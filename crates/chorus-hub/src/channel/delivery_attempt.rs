@@ -372,6 +372,8 @@ async fn settle_attempt(
         .await?
         .is_some()
     {
+        // The next delivery is of another message, which is not part of this one's trace.
+        txn.leave_trace();
         enqueue_member_post(txn, member_id, is_unreachable).await?;
     }
     Ok(untaken)

@@ -26,6 +26,7 @@ use crate::identity::Identity;
 use crate::seal::SealKey;
 use crate::settings::HubOptions;
 use crate::store::Store;
+use crate::telemetry::SpanRecorder;
 use crate::{Principal, Result};
 use chorus_wire::{ErrorCode, cursor::HistoryStart, reach::StreamReach, secret::Secret};
 use outbox_worker::OutboxWorker;
@@ -48,6 +49,8 @@ struct DeliveryInner {
     outgoing_client: OutgoingClient,
     outbox_worker: OutboxWorker,
     pending_webhooks: PendingWebhooks,
+    /// `None` for a hub that exports no traces.
+    span_recorder: Option<SpanRecorder>,
 }
 
 impl Delivery {
@@ -57,6 +60,7 @@ impl Delivery {
         identity: Arc<Identity>,
         live_streams: Arc<dyn LiveStreams>,
         seal_key: Arc<SealKey>,
+        span_recorder: Option<SpanRecorder>,
     ) -> Self {
         let outgoing_client = OutgoingClient::new(OutgoingPolicy {
             allow_private: options.allow_private_endpoints,
@@ -81,6 +85,7 @@ impl Delivery {
             outgoing_client,
             outbox_worker: OutboxWorker::new(options.webhook_timeout),
             pending_webhooks: PendingWebhooks::default(),
+            span_recorder,
         }))
     }
 
@@ -107,6 +112,10 @@ impl Delivery {
 
     pub(crate) fn outbox_worker(&self) -> &OutboxWorker {
         &self.0.outbox_worker
+    }
+
+    fn span_recorder(&self) -> Option<&SpanRecorder> {
+        self.0.span_recorder.as_ref()
     }
 
     pub(crate) fn pending_webhooks(&self) -> &PendingWebhooks {

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::limits;
 use crate::store::outbox::{self, NewOutboxRow, OutboxRow, RetryClass};
 use crate::store::{DbError, OwnerId, WriteTxn};
+use crate::telemetry::{self, BegunTrace, SpanKind};
 use bytes::Bytes;
 use chorus_wire::time::UnixMicros;
 use futures_util::future::BoxFuture;
@@ -27,6 +28,14 @@ impl PostPurpose {
         match self {
             Self::JobCallback => "callback",
             Self::ChannelDelivery => "channel",
+        }
+    }
+
+    /// The name of the span of an attempt.
+    const fn span_name(self) -> &'static str {
+        match self {
+            Self::JobCallback => "deliver job result",
+            Self::ChannelDelivery => "deliver channel message",
         }
     }
 
@@ -61,6 +70,7 @@ pub(crate) async fn enqueue_post(
         url: post.url,
         body: post.body,
         retry_class: post.retry_class,
+        span_context: txn.span_context(),
     };
     outbox::enqueue_post(&txn.tx, &new_row, txn.now()).await
 }
@@ -78,6 +88,17 @@ pub(crate) enum PostOutcome {
     Retry(String),
     /// The SSRF guard does not allow the address.
     Blocked(String),
+}
+
+impl PostOutcome {
+    const fn span_label(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Rejected { .. } => "rejected",
+            Self::Retry(_) => "retry",
+            Self::Blocked(_) => "blocked",
+        }
+    }
 }
 
 /// Only a receiver that could not be reached or that failed is tried again. Of the answer only the status is read.
@@ -125,7 +146,23 @@ pub(super) async fn attempt_post(delivery: &Delivery, leased_row: OutboxRow) -> 
         PostPurpose::JobCallback => &handlers.job_callback,
         PostPurpose::ChannelDelivery => &handlers.channel_delivery,
     };
-    handler.attempt(leased_row).await
+    let Some(recorder) = delivery.span_recorder() else {
+        return handler.attempt(leased_row).await;
+    };
+    let name = purpose.span_name();
+    let begun = recorder.begin_trace(leased_row.span_context, name, SpanKind::Internal);
+    let BegunTrace { scope, mut span } = begun;
+    if let Some(span) = &mut span {
+        span.set_number("chorus.attempt", leased_row.attempts + 1);
+    }
+    let attempted = telemetry::within_scope(Some(scope), handler.attempt(leased_row)).await;
+    if let Some(mut span) = span {
+        if let Err(error) = &attempted {
+            span.fail(error.code.as_str());
+        }
+        span.finish();
+    }
+    attempted
 }
 
 impl Delivery {
@@ -144,7 +181,9 @@ impl Delivery {
             .outgoing_client()
             .post_status_only(leased_row.owner.into(), url, headers, Bytes::from(body))
             .await;
-        classify_answer(&answer)
+        let outcome = classify_answer(&answer);
+        telemetry::set_outcome(outcome.span_label(), outcome != PostOutcome::Accepted);
+        outcome
     }
 }
 
@@ -221,6 +260,7 @@ mod tests {
                     url: &owed,
                     body: "{}",
                     retry_class: RetryClass::New,
+                    span_context: None,
                 },
                 later,
             )

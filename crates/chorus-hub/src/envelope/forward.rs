@@ -7,6 +7,7 @@ use crate::delivery::{PendingWebhook, outgoing::WebhookAnswer};
 use crate::identity::Agent;
 use crate::store::messages::{self, MessageRecord};
 use crate::store::{DeliveryState, LogEntry, LogSeq, WriteTxn, log, record_activity};
+use crate::telemetry::{self, SpanKind};
 use bytes::Bytes;
 use chorus_wire::ErrorCode;
 use chorus_wire::message::DeliveryOutcome;
@@ -35,7 +36,8 @@ pub(super) async fn forward_message(
     let body = webhook_body(&entry.body, wrapped);
     let message_id = hub.entry_trace_id(entry).to_string();
     let signed = hub.sign_for_agent(receiver, &message_id, &body);
-    let task = tokio::spawn(async move {
+    let span = telemetry::start_span("deliver message", SpanKind::Internal);
+    let task = tokio::spawn(telemetry::run_in_span(span, async move {
         let answer = match signed {
             Ok(headers) => {
                 hub.outgoing_client()
@@ -52,7 +54,7 @@ pub(super) async fn forward_message(
             },
         };
         store_outcome(&hub, pending, state, delivery).await
-    });
+    }));
     task.await.map_err(chorus_wire::Error::internal)?
 }
 
@@ -79,6 +81,9 @@ pub(super) async fn store_outcome(
     state: DeliveryState,
     delivery: DeliveryOutcome,
 ) -> Result<DeliveryOutcome> {
+    let is_failure = matches!(delivery, DeliveryOutcome::Failed { .. });
+    let label = if is_failure { "failed" } else { "delivered" };
+    telemetry::set_outcome(label, is_failure);
     let salt = hub.store().trace_salt;
     let seq = pending.seq;
     let stored = delivery.clone();

@@ -10,6 +10,7 @@ use crate::delivery::PendingWebhook;
 use crate::delivery::outgoing::{AnswerEvents, StreamedAnswer};
 use crate::identity::IdempotencyKey;
 use crate::store::DeliveryState;
+use crate::telemetry::{self, SpanKind};
 use crate::{Principal, Result};
 use bytes::Bytes;
 use chorus_wire::message::{DeliveryOutcome, SendReply, SendRequest};
@@ -61,7 +62,8 @@ pub async fn send_streaming(
     let (relay_sender, relay_receiver) = mpsc::channel(RELAY_BUFFER_EVENTS);
     let (first_sender, first_receiver) = tokio::sync::oneshot::channel();
     // On a task of its own, so that the message gets an outcome even when the sender disconnects.
-    tokio::spawn(async move {
+    let span = telemetry::start_span("deliver message", SpanKind::Internal);
+    tokio::spawn(telemetry::run_in_span(span, async move {
         let answer = match signed {
             Ok(headers) => {
                 hub.outgoing_client()
@@ -84,7 +86,7 @@ pub async fn send_streaming(
         let state = DeliveryState::Pending;
         let stored = forward::store_outcome(&hub, pending, state, delivery).await;
         let _ = first_sender.send(Some(stored));
-    });
+    }));
     match first_receiver.await.map_err(chorus_wire::Error::internal)? {
         None => Ok(StreamedSend::Relay(relay_receiver)),
         Some(delivery) => Ok(StreamedSend::Finished(SendOutcome {

@@ -8,7 +8,7 @@ use crate::store::idempotency::{self, KeyUse};
 use crate::store::{
     DeliveryState, EntryKind, LogEntry, LogSeq, NewLogEntry, WriteTxn, contacts, messages,
 };
-use crate::{Principal, Result};
+use crate::{Principal, Result, telemetry};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::identity::AgentName;
 use chorus_wire::message::{DeliveryOutcome, SendRequest};
@@ -61,6 +61,7 @@ pub async fn send_envelope(
         AcceptedSend::New(entry, receiver) => {
             let sent = deliver_message(hub, *entry, &receiver, request.a2a_message).await?;
             count_sent(&sent.delivery);
+            name_outcome(&sent.delivery);
             Ok(sent)
         }
     }
@@ -88,6 +89,17 @@ fn count_sent(delivery: &DeliveryOutcome) {
         DeliveryOutcome::Failed { .. } => &counters.failed,
     }
     .increment(1);
+}
+
+/// Puts the outcome into the span of the request, which has succeeded either way.
+fn name_outcome(delivery: &DeliveryOutcome) {
+    let label = match delivery {
+        DeliveryOutcome::Delivered { .. } => "delivered",
+        DeliveryOutcome::DeliveredSse => "delivered_sse",
+        DeliveryOutcome::Queued => "queued",
+        DeliveryOutcome::Failed { .. } => "failed",
+    };
+    telemetry::set_outcome(label, false);
 }
 
 /// Posts a failed message again to the endpoint that its receiver has now. What the first request was checked for is checked

@@ -1,10 +1,11 @@
-//! Operations: health, readiness, activity, maintenance and backup.
+//! Operations: health, readiness, activity, maintenance, backup and the export of traces.
 
 mod activity;
 mod backup;
 mod copy_rotation;
 mod health;
 pub(crate) mod maintenance;
+pub(crate) mod otlp;
 pub(crate) mod recover_webhooks;
 
 pub use activity::{list_activity, open_activity_stream};

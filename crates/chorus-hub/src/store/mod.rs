@@ -13,7 +13,7 @@ pub(crate) mod channel_tokens;
 pub(crate) mod channels;
 mod checkpoint;
 mod commit_meters;
-mod commit_retry;
+mod commit_span;
 mod compact_ledger;
 mod connection;
 pub(crate) mod connection_strings;
@@ -107,6 +107,7 @@ use crate::simulation::SimulatedDatabase;
 use crate::start_error::StartError;
 use crate::{Clock, Result};
 use chorus_wire::{Error, secret::Secret, time::UnixMicros};
+use commit_span::CommitSpan;
 use request_scope::{ClaimState, RequestScope};
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
@@ -206,8 +207,11 @@ impl Store {
         T: Send + 'static,
         F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
+        let span = CommitSpan::start();
         let Some(scope) = RequestScope::current() else {
-            return self.writer.write(work).await.map(|(answer, _)| answer);
+            let written = self.writer.write(work).await;
+            span.finish(&written);
+            return written.map(|(answer, _)| answer);
         };
         let task_scope = scope.clone();
         let written = self.writer.write(async move |txn| {
@@ -220,7 +224,9 @@ impl Store {
             }
             Ok(answer)
         });
-        let (answer, _) = written.await?;
+        let written = written.await;
+        span.finish(&written);
+        let (answer, _) = written?;
         scope.set_committed();
         Ok(answer)
     }
@@ -249,12 +255,18 @@ impl Store {
         T: Send + 'static,
         F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
-        self.writer.write(work).await
+        let span = CommitSpan::start();
+        let written = self.writer.write(work).await;
+        span.finish(&written);
+        written
     }
 
     /// Appends one entry without a closure or savepoint, because this write happens thousands of times a second.
     pub async fn append_entry(&self, entry: NewLogEntry) -> Result<LogEntry> {
-        self.writer.append_entry(entry).await
+        let span = CommitSpan::start();
+        let appended = self.writer.append_entry(entry).await;
+        span.finish(&appended);
+        appended
     }
 
     /// Runs `work` on a read-only connection.

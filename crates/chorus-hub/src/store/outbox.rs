@@ -3,7 +3,10 @@
 
 use super::{DbConnection, DbError, OutboxRowId, OwnerId, SqlParam, SqlRow};
 use crate::limits;
+use crate::telemetry::SpanContext;
 use chorus_wire::time::UnixMicros;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -19,6 +22,8 @@ pub(crate) struct NewOutboxRow<'a> {
     pub body: &'a str,
     /// Whether it starts as a new row or among those that have failed.
     pub retry_class: RetryClass,
+    /// The span of the request that caused it.
+    pub span_context: Option<SpanContext>,
 }
 
 /// An outbox row that this hub has leased: no other hub posts it until the lease ends.
@@ -35,6 +40,8 @@ pub(crate) struct OutboxRow {
     pub attempts: i64,
     /// Identifies this lease: updates with an older value have no effect.
     pub lease_until: i64,
+    /// The span of the request that caused it.
+    pub span_context: Option<SpanContext>,
 }
 
 impl OutboxRow {
@@ -43,6 +50,9 @@ impl OutboxRow {
         now.0 >= self.lease_until
     }
 }
+
+/// The one header that the column `headers` has: all others are made for each attempt.
+const TRACEPARENT: &str = "traceparent";
 
 pub(crate) async fn enqueue_post(
     tx: &DbConnection<'_>,
@@ -58,8 +68,12 @@ pub(crate) async fn enqueue_post(
         .ok_or_else(|| DbError::Other("no number was given".into()))?
         .int(0)?;
     const SQL: &str = "insert into outbox (id, purpose, lane, url, headers, body, created_at, due_at, tries, leased, owner)
-                       values ($1, $2, $3, $4, '{}', $5, $6, $6, $7, 0, $8)";
+                       values ($1, $2, $3, $4, $9, $5, $6, $6, $7, 0, $8)";
     let [attempts, _] = new_row.retry_class.attempt_range();
+    let headers = match new_row.span_context {
+        Some(context) => Cow::Owned(json!({ TRACEPARENT: context.to_string() }).to_string()),
+        None => Cow::Borrowed("{}"),
+    };
     let params = [
         SqlParam::Int(id),
         SqlParam::Text(new_row.purpose),
@@ -69,6 +83,7 @@ pub(crate) async fn enqueue_post(
         SqlParam::Int(now.0),
         attempts,
         SqlParam::id(new_row.owner.unwrap_or(OPERATORS)),
+        SqlParam::Text(&headers),
     ];
     tx.execute(SQL, &params).await.map(drop)
 }
@@ -253,8 +268,9 @@ pub(crate) async fn lease_due_rows(
     Ok(leased)
 }
 
-const SELECT_DUE_ROWS: &str =
-    select_due!("o.id, o.purpose, o.lane, o.owner, o.url, o.body, o.created_at, o.tries");
+const SELECT_DUE_ROWS: &str = select_due!(
+    "o.id, o.purpose, o.lane, o.owner, o.url, o.body, o.created_at, o.tries, o.headers"
+);
 
 impl OutboxRow {
     /// Reads the columns of [`SELECT_DUE_ROWS`]; the lease is the one that the caller is about to store.
@@ -270,10 +286,16 @@ impl OutboxRow {
             created_at: UnixMicros(columns.int()?),
             attempts: columns.int()?,
             lease_until,
+            span_context: parse_span_context(&columns.text()?),
         };
         columns.finish();
         Ok(outbox_row)
     }
+}
+
+fn parse_span_context(headers: &str) -> Option<SpanContext> {
+    let headers: Value = serde_json::from_str(headers).ok()?;
+    SpanContext::parse(headers.get(TRACEPARENT)?.as_str()?)
 }
 
 /// Clears all leases. Only for a hub that starts with the database to itself: the hub that held them has stopped.

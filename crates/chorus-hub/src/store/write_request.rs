@@ -3,6 +3,7 @@
 use super::log::{LogEntry, NewLogEntry};
 use super::write_txn::WriteTxn;
 use crate::Result;
+use crate::telemetry::{self, SpanContext};
 use chorus_wire::Error;
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use std::panic::AssertUnwindSafe;
@@ -45,6 +46,8 @@ pub(super) trait WriteWork: Send {
 pub(super) struct WriteTask<F, T> {
     work: F,
     result: Option<Result<T>>,
+    /// The span of the caller: the work runs on the thread of the writer, where none is current.
+    span_context: Option<SpanContext>,
     reply_to: oneshot::Sender<Result<(T, Vec<LogEntry>)>>,
 }
 
@@ -53,6 +56,7 @@ impl<F, T> WriteTask<F, T> {
         Self {
             work,
             result: None,
+            span_context: telemetry::current_context(),
             reply_to,
         }
     }
@@ -65,6 +69,7 @@ where
 {
     fn run<'a>(&'a mut self, txn: &'a mut WriteTxn<'_>) -> LocalBoxFuture<'a, bool> {
         Box::pin(async move {
+            txn.set_span_context(self.span_context);
             // A panic in one request must not stop the writer, and with it the hub.
             let result = AssertUnwindSafe((self.work)(txn)).catch_unwind().await;
             let result = result.unwrap_or_else(|_| Err(Error::internal("a write panicked")));

@@ -7,6 +7,7 @@ use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry,
 use super::{DbConnection, DbError, LogSeq, SubjectId};
 use crate::Result;
 use crate::seal::SealKey;
+use crate::telemetry::SpanContext;
 use chorus_wire::{Error, secret::Secret, time::UnixMicros, usage::QuotaBounds};
 use serde::Serialize;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub(crate) struct WriteTxn<'t> {
     settings: &'t HubSettings,
     /// What the answer of the running request is made of, as JSON.
     kept_result: Option<Secret>,
+    /// The span of the running request, which what it enqueues belongs to.
+    span_context: Option<SpanContext>,
 }
 
 impl<'t> WriteTxn<'t> {
@@ -58,6 +61,7 @@ impl<'t> WriteTxn<'t> {
             publisher,
             settings,
             kept_result: None,
+            span_context: None,
         }
     }
 
@@ -70,6 +74,20 @@ impl<'t> WriteTxn<'t> {
 
     pub(super) fn take_kept_result(&mut self) -> Option<Secret> {
         self.kept_result.take()
+    }
+
+    pub(super) fn set_span_context(&mut self, span_context: Option<SpanContext>) {
+        self.span_context = span_context;
+    }
+
+    /// The span of the running request; `None` when its hub exports no traces.
+    pub fn span_context(&self) -> Option<SpanContext> {
+        self.span_context
+    }
+
+    /// What the request enqueues from here on has another cause than the request.
+    pub fn leave_trace(&mut self) {
+        self.span_context = None;
     }
 
     pub fn hub_settings(&self) -> &HubSettings {

@@ -8,16 +8,18 @@ use super::auth::AuthResult;
 use super::connection_limit::ConnectionPlace;
 use super::next_handler::{DirectRoute, NextHandler};
 use super::rate_limit::RemainingBudget;
+use super::request_span::RequestSpan;
 use super::route_scopes::RequiredScope;
 use super::{cors, idempotent_routes, query, request_metrics};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chorus_hub::Principal;
+use chorus_hub::telemetry::within_scope;
 use chorus_wire::{Error, ErrorCode, limits};
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use std::{panic::AssertUnwindSafe, time::Instant};
+use std::{panic::AssertUnwindSafe, pin::pin, time::Instant};
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -81,6 +83,8 @@ async fn process_routed(
     let is_strict_transport =
         state.is_https && !allowed_origins::is_loopback_host(request.headers());
     let has_key = request.headers().contains_key(header::AUTHORIZATION);
+    let has_own_id = request.headers().contains_key(REQUEST_ID_HEADER);
+    let mut span = RequestSpan::begin(&state, &request, route.as_ref());
     let error_format = ErrorFormat::for_path(request.uri().path());
     let from = state.trusted_proxies.resolve_client(
         admission::peer_address(request.extensions()),
@@ -90,8 +94,12 @@ async fn process_routed(
     let place = request.extensions().get::<ConnectionPlace>().cloned();
 
     let mut budget = None;
-    let response_future = dispatch_request(state, request, next, route, &mut budget);
-    let mut response = match AssertUnwindSafe(response_future).catch_unwind().await {
+    let response_future = dispatch_request(&state, request, next, route.as_ref(), &mut budget);
+    let handled = {
+        let handling = pin!(AssertUnwindSafe(response_future).catch_unwind());
+        within_scope(span.take_scope(), handling).await
+    };
+    let mut response = match handled {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => ApiError::from(error).into_response(),
         Err(_) => ApiError::from(Error::internal("the handler panicked")).into_response(),
@@ -113,6 +121,7 @@ async fn process_routed(
     // Never the path or the query: they contain names, and sometimes tokens.
     tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?started_at.elapsed(), "request");
     request_metrics::record_request(route, &method, status, started_at.elapsed());
+    span.finish(status, id.to_str().ok().filter(|_| !has_own_id));
     if is_strict_transport {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT_SECURITY);
     }

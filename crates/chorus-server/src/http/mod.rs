@@ -31,7 +31,7 @@ pub mod rate_limit;
 mod raw_refusal;
 pub mod reply;
 pub mod request_metrics;
-pub mod request_service;
+mod request_span;
 pub mod resume;
 pub mod route_scopes;
 pub mod stream;

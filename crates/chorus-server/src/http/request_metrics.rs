@@ -71,7 +71,7 @@ const HISTOGRAMS: [(&str, &[f64], &str); 3] = [
 ];
 
 /// The help texts of counters: scrapers show them, and `promtool check metrics` asks for them.
-const COUNTER_HELP: [(&str, &str); 12] = [
+const COUNTER_HELP: [(&str, &str); 14] = [
     (
         REQUESTS_TOTAL,
         "Requests answered, by route, method and status",
@@ -110,6 +110,14 @@ const COUNTER_HELP: [(&str, &str); 12] = [
     (
         "chorus_log_lines_dropped_total",
         "Log lines that were dropped because too many were written",
+    ),
+    (
+        "chorus_spans_exported_total",
+        "Spans of traces that the collector took",
+    ),
+    (
+        "chorus_spans_dropped_total",
+        "Spans of traces that were dropped, by reason",
     ),
 ];
 
@@ -199,7 +207,7 @@ fn create_meters(route: &str, (status, method): (StatusCode, &'static str)) -> R
 }
 
 /// Clients may invent methods; unknown ones share one label, so that the set of labels stays bounded.
-fn method_label(method: &Method) -> &'static str {
+pub(super) fn method_label(method: &Method) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"];
     KNOWN
         .into_iter()

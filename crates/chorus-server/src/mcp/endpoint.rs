@@ -1,6 +1,7 @@
 //! `POST /mcp`: one stateless JSON-RPC message per request, authenticated by the agent's key.
 
 use super::tool_call::{SessionHeaders, ToolCall};
+use super::tool_span::CallTrace;
 use super::{hub_tools::HubToolServer, resource_metadata};
 use crate::http::api_error::ApiError;
 use crate::http::app_state::AppState;
@@ -70,8 +71,7 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
         state: state.clone(),
         principal,
         session,
-        request_id: String::new(),
-        presence,
+        trace: CallTrace::of_request(),
     };
     let handler = HubToolServer {
         call,

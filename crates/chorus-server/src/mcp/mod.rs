@@ -18,6 +18,7 @@ mod tool;
 mod tool_call;
 mod tool_error;
 mod tool_group;
+mod tool_span;
 
 use crate::http::app_state::AppState;
 use rmcp::model::Tool;

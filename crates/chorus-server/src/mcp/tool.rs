@@ -2,13 +2,14 @@
 
 use super::schema;
 use super::tool_error::ToolError;
+use super::tool_span::CallTrace;
 use crate::http::route_scopes::RequiredScope;
 use chorus_wire::contract::{self, CheckContext, WireObject};
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, Tool,
-    ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject,
+    RequestMetaObject, Tool, ToolAnnotations,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -194,17 +195,22 @@ pub fn tool_list<C>(tools: &[ToolDefinition<C>]) -> Vec<Tool> {
         .collect()
 }
 
-/// Calls one of `tools` by name; an unknown name is a protocol error.
+/// Calls one of `tools` by name; an unknown name is a protocol error. The metadata of the call names its trace.
 pub async fn call_tool_by_name<C: Send + 'static>(
     tools: &[ToolDefinition<C>],
     caller: C,
     request: CallToolRequestParams,
+    (trace, meta): (&CallTrace, &RequestMetaObject),
 ) -> Result<CallToolResponse, ErrorData> {
     match tools
         .iter()
         .find(|definition| definition.tool.name == request.name)
     {
-        Some(definition) => Ok(definition.call(caller, request.arguments).await.into()),
+        Some(definition) => {
+            let call = definition.call(caller, request.arguments);
+            let result = trace.run_tool(meta, &definition.tool.name, call).await;
+            Ok(result.into())
+        }
         None => Err(ErrorData::invalid_params(
             format!("there is no tool {}", request.name),
             None,

@@ -1,5 +1,6 @@
 //! The caller of a tool and its session, taken from each request; the server keeps no session.
 
+use super::tool_span::CallTrace;
 use crate::http::app_state::AppState;
 use crate::http::client_presence::ClientPresence;
 use crate::http::waiting_calls::CallLabel;
@@ -15,9 +16,7 @@ pub struct ToolCall {
     pub state: AppState,
     pub principal: Principal,
     pub session: SessionHeaders,
-    /// The id of the JSON-RPC request.
-    pub request_id: String,
-    pub presence: ClientPresence,
+    pub trace: CallTrace,
 }
 
 /// The calling session, as far as the headers name it.

@@ -17,9 +17,16 @@ const HUB: EdgeTable = &[
     ("stream_end", &[]),
     ("start_error", &[]),
     ("memory_bounds", &["limits"]),
+    ("telemetry", &["clock", "limits", "random"]),
     (
         "settings",
-        &["clock", "limits", "memory_bounds", "simulation"],
+        &[
+            "clock",
+            "limits",
+            "memory_bounds",
+            "simulation",
+            "telemetry",
+        ],
     ),
     ("seal", &["clock", "limits", "random", "start_error"]),
     (
@@ -34,6 +41,7 @@ const HUB: EdgeTable = &[
             "simulation",
             "start_error",
             "stream_end",
+            "telemetry",
         ],
     ),
     (
@@ -60,6 +68,7 @@ const HUB: EdgeTable = &[
             "simulation",
             "store",
             "stream_end",
+            "telemetry",
         ],
     ),
     (
@@ -92,6 +101,7 @@ const HUB: EdgeTable = &[
             "start_error",
             "store",
             "stream_end",
+            "telemetry",
         ],
     ),
     (
@@ -120,6 +130,7 @@ const PROTOCOL: &[&str] = &[
     "settings",
     "store",
     "stream_end",
+    "telemetry",
 ];
 const ABOVE_PROTOCOLS: &[&str] = &[
     "channel",
@@ -155,6 +166,7 @@ const OPERATIONS: &[&str] = &[
     "start_error",
     "store",
     "stream_end",
+    "telemetry",
 ];
 const COMPOSITION: &[&str] = &[
     "channel",
@@ -174,6 +186,7 @@ const COMPOSITION: &[&str] = &[
     "start_error",
     "store",
     "stream_end",
+    "telemetry",
 ];
 
 /// The modules of `chorus-server`: `http` knows no protocol, and no protocol knows another.

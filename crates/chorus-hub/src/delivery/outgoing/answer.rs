@@ -59,6 +59,18 @@ impl PostError {
         }
     }
 
+    /// A word for spans and meters.
+    pub fn kind(self) -> &'static str {
+        match self {
+            PostError::Blocked => "blocked",
+            PostError::Unreachable(_) => "unreachable",
+            PostError::TimedOut => "timed_out",
+            PostError::TooLarge => "too_large",
+            PostError::Broken => "broken",
+            PostError::Busy => "busy",
+        }
+    }
+
     /// Converts an error of the HTTP client, whose own text contains the URL.
     pub(super) fn from_client_error(error: &reqwest::Error) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(error);

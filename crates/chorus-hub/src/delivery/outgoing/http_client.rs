@@ -36,7 +36,7 @@ pub fn build_client(resolver: GuardedResolver, connect_timeout: Duration) -> Cli
 
 /// Uses the machine's root certificates. A machine without any still delivers over http; https then
 /// fails as an untrusted certificate.
-fn build_tls_config() -> ClientConfig {
+pub fn build_tls_config() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config_builder = || {
         ClientConfig::builder_with_provider(provider.clone())

@@ -15,9 +15,11 @@ pub mod webhook_signature;
 pub use answer::{PostError, WebhookAnswer};
 pub use answer_events::{AnswerEvents, StreamedAnswer};
 pub use dns_resolver::DnsResolver;
+pub(crate) use http_client::build_tls_config;
 
 use crate::simulation::SimulatedNetwork;
-use address_guard::{AddressGuard, CheckedHost, OwnHost};
+use crate::telemetry::{self, SpanKind};
+use address_guard::{AddressGuard, HostVerdict, OwnHost};
 use bytes::Bytes;
 use capacity_shares::DeliveryOwner;
 use chorus_wire::{Error, ErrorCode, Result, limits};
@@ -31,6 +33,9 @@ use transport::OutgoingTransport;
 
 /// Max time for reading a body that is not used, so that the connection can be reused.
 const UNREAD_BODY_WAIT: Duration = Duration::from_millis(250);
+
+/// The header by which a receiver continues the trace of the request.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What the client may reach, and its limits.
 #[derive(Clone)]
@@ -262,6 +267,8 @@ impl OutgoingClient {
             .unwrap_or(Err(PostError::TimedOut))
     }
 
+    /// Posts in a span of its own, which ends when the answer begins. The span has neither URL nor host: both may be secrets of
+    /// the receiver.
     async fn send_post(
         &self,
         slot: SlotRequest<'_>,
@@ -270,13 +277,43 @@ impl OutgoingClient {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> std::result::Result<(RequestSlot, Response), PostError> {
+        let mut headers = header_map(accept, headers)?;
+        let span = telemetry::start_span("POST webhook", SpanKind::Client);
+        let traceparent = telemetry::outgoing_traceparent(span.as_ref());
+        if let Some(value) = traceparent.and_then(|text| HeaderValue::try_from(text).ok()) {
+            headers.insert(TRACEPARENT, value);
+        }
+        let posted = self.post_guarded(slot, url, headers, body).await;
+        if let Some(mut span) = span {
+            span.set_text("http.request.method", "POST");
+            match &posted {
+                Ok((_, response)) => {
+                    let status = response.status();
+                    span.set_number("http.response.status_code", status.as_u16().into());
+                    if !status.is_success() {
+                        span.fail("status");
+                    }
+                }
+                Err(error) => span.fail(error.kind()),
+            }
+            span.finish();
+        }
+        posted
+    }
+
+    async fn post_guarded(
+        &self,
+        slot: SlotRequest<'_>,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> std::result::Result<(RequestSlot, Response), PostError> {
         let url = Url::parse(url).map_err(|_| PostError::Unreachable("its URL cannot be read"))?;
         let resolver = &self.0.guarded_resolver;
         let host = resolver
             .guard
             .check_url(&url)
             .map_err(|address_guard::AddressBlocked| PostError::Blocked)?;
-        let headers = header_map(accept, headers)?;
         let resolve = async {
             match &host {
                 CheckedHost::Literal(address) => Ok(GuardedResolver::pin_literal(*address)),
@@ -299,7 +336,7 @@ fn header_map(
     headers: &[(&str, &str)],
 ) -> std::result::Result<HeaderMap, PostError> {
     let bad_header = PostError::Unreachable("a header of the request cannot be sent");
-    let mut map = HeaderMap::with_capacity(headers.len() + 2);
+    let mut map = HeaderMap::with_capacity(headers.len() + 3);
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     map.insert(ACCEPT, HeaderValue::from_static(accept));
     for (name, value) in headers {

@@ -9,6 +9,7 @@ use crate::delivery::outgoing::webhook_signature::SignatureHeaders;
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
 use crate::store::jobs::{self, JobRecord};
 use crate::store::{EntryKind, JobEvent, JobId, JobState, NewLogEntry, WriteTxn, principals};
+use crate::telemetry;
 use bytes::Bytes;
 use chorus_wire::market::job::{DispatchedJob, JobOutcome, JobResult, JobStatus, JobUpdateKind};
 use chorus_wire::{Error, ErrorCode};
@@ -27,12 +28,13 @@ pub(in crate::market) fn jobs_url(api_endpoint: &str) -> Option<String> {
 
 /// Dispatches a job on a task of its own, because the requester has its answer already.
 pub(super) fn spawn_dispatch(hub: &HubContext, job_row: JobId) {
+    let span = hub.start_span_or_trace("dispatch job");
     let hub = hub.clone();
-    tokio::spawn(async move {
+    tokio::spawn(telemetry::run_in_span(span, async move {
         if let Err(error) = dispatch_job(&hub, job_row).await {
             tracing::warn!(%error, cause = error.cause, "a job was not dispatched; the dispatch will be retried");
         }
-    });
+    }));
 }
 
 /// Dispatches jobs again whose dispatch was interrupted by a shutdown or found no free request
@@ -90,7 +92,10 @@ async fn dispatch_job(hub: &HubContext, job_row: JobId) -> Result<()> {
         // The agent's endpoint is there, which is a sign of life like a request with its key.
         hub.identity().record_agent_seen(job.worker);
     }
-    match interpret_dispatch_answer(&answer) {
+    let outcome = interpret_dispatch_answer(&answer);
+    let (label, is_failure) = outcome.span_label();
+    telemetry::set_outcome(label, is_failure);
+    match outcome {
         DispatchOutcome::Accepted => mark_dispatched(hub, job.id).await,
         DispatchOutcome::Reported(result) => apply_answer(hub, job, result).await,
         DispatchOutcome::Unreachable => handle_unreachable_worker(hub, job).await,
@@ -138,6 +143,18 @@ enum DispatchOutcome {
     /// The endpoint cannot be reached.
     Unreachable,
     RetryLater,
+}
+
+impl DispatchOutcome {
+    /// The outcome in a span, and whether it is a failure.
+    fn span_label(&self) -> (&'static str, bool) {
+        match self {
+            Self::Accepted => ("accepted", false),
+            Self::Reported(report) => ("reported", report.is_err()),
+            Self::Unreachable => ("unreachable", true),
+            Self::RetryLater => ("retry", true),
+        }
+    }
 }
 
 fn interpret_dispatch_answer(

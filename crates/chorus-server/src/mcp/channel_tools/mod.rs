@@ -6,6 +6,7 @@ mod files;
 
 use super::endpoint::{serve_message, unauthorized_response};
 use super::tool::{self, ToolDefinition};
+use super::tool_span::CallTrace;
 use crate::http::path_params::PathParam;
 use crate::http::reply::ApiResult;
 use crate::http::{admission, app_state::AppState, auth};
@@ -56,6 +57,7 @@ async fn call_channel_tools(
     let handler = ChannelToolServer(ChannelToolCall {
         hub: state.hub.clone(),
         actor,
+        trace: CallTrace::of_request(),
     });
     let mut response =
         serve_message(handler, parts, content, limits::CHANNEL_TOOL_CALL_BYTES).await?;
@@ -70,6 +72,7 @@ async fn call_channel_tools(
 pub struct ChannelToolCall {
     pub hub: Hub,
     pub actor: ToolToken,
+    pub trace: CallTrace,
 }
 
 static CHANNEL_TOOLS: LazyLock<Vec<ToolDefinition<ChannelToolCall>>> = LazyLock::new(|| {
@@ -124,8 +127,9 @@ impl ServerHandler for ChannelToolServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        tool::call_tool_by_name(&CHANNEL_TOOLS, self.0.clone(), request).await
+        let trace = (&self.0.trace, &context.meta);
+        tool::call_tool_by_name(&CHANNEL_TOOLS, self.0.clone(), request, trace).await
     }
 }

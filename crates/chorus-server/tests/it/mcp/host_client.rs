@@ -191,11 +191,10 @@ impl McpHost {
             {
                 request = request.header("mcp-name", name);
             }
-            params["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": self.revision.name(),
-                "io.modelcontextprotocol/clientInfo": {"name": "story", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            });
+            let meta = &mut params["_meta"];
+            meta["io.modelcontextprotocol/protocolVersion"] = json!(self.revision.name());
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "story", "version": "1"});
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
         }
         for (name, value) in &self.more {
             request = request.header(*name, value);

@@ -6,3 +6,5 @@ mod metrics;
 mod operator_acts;
 mod retention;
 mod shutdown;
+mod trace_export;
+mod traces;

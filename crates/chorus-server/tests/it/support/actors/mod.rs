@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod channel;
+pub mod collector;
 pub mod database;
 pub mod database_proxy;
 mod frame;
