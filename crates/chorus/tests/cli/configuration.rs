@@ -87,6 +87,17 @@ fn a_configuration_error_is_one_line_without_secrets() {
         (&["--host-name", "two words"], "--host-name"),
         (&["--public-url", "hub.example"], "--public-url"),
         (&["--log", "chorus=loud"], "--log"),
+        (&["--otlp", "collector:4318"], "--otlp: it is the http"),
+        (&["--otlp", "http://hidden:hidden@collector"], "--otlp"),
+        (&["--otlp", "http://collector/?key=hidden"], "--otlp"),
+        (
+            &["--otlp", "http://c", "--otlp-headers", "hidden"],
+            "--otlp-headers",
+        ),
+        (
+            &["--otlp", "http://c", "--otlp-sample", "2"],
+            "--otlp-sample",
+        ),
         (&["--data-dir", "a-file"], "a-file"),
         (&["--listen", "192.0.2.1:1"], "192.0.2.1:1"),
     ] {

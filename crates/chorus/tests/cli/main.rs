@@ -51,6 +51,7 @@ mod names;
 mod network;
 mod new;
 mod nginx;
+mod otlp;
 mod plugin;
 #[path = "../../../chorus-server/tests/it/support/postgres.rs"]
 mod postgres;

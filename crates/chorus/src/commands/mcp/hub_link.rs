@@ -180,13 +180,17 @@ impl HubLink {
         }
     }
 
-    /// Calls one tool.
+    /// Calls one tool, as part of the trace that the host names.
     pub async fn call_tool(
         &self,
         name: &str,
         arguments: Value,
+        traceparent: Option<Value>,
     ) -> Result<CallToolResult, CallFailure> {
-        let params = json!({ "name": name, "arguments": arguments });
+        let mut params = json!({ "name": name, "arguments": arguments });
+        if let Some(traceparent) = traceparent {
+            params["_meta"] = json!({ "traceparent": traceparent });
+        }
         let result = self.call_hub("tools/call", params).await?;
         Ok(catalogue::clean_result(result))
     }

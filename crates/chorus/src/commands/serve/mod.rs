@@ -1,10 +1,12 @@
 //! `chorus serve`: runs a hub until it gets a stop signal.
 
+mod config_duration;
 mod console_link;
 mod listen_address;
 mod notify;
 mod operator_file;
 mod options;
+mod otlp_option;
 mod quota_option;
 mod welcome;
 

@@ -1,6 +1,8 @@
 //! The options of `chorus serve`: from a flag, else an environment variable, else the configuration file.
 
+use super::config_duration::ConfigDuration;
 use super::listen_address::ListenAddress;
+use super::otlp_option::build_trace_export;
 use super::quota_option::{QuotaOption, quota_table};
 use crate::fail::Fail;
 use crate::machine_memory::{MemorySize, MemoryTotal};
@@ -11,7 +13,6 @@ use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 
 #[derive(Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -182,6 +183,17 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE", env = "CHORUS_TLS_KEY")]
     #[serde(alias = "tls_key")]
     tls_key: Option<PathBuf>,
+    /// The OpenTelemetry collector that gets traces, over HTTP in protobuf, such as http://127.0.0.1:4318 [default: no traces]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
+    /// Headers for the collector, such as api-key=KEY; several are separated by commas
+    #[arg(long, value_name = "HEADERS", env = "OTEL_EXPORTER_OTLP_HEADERS", hide_env_values = true, value_parser = parse_secret)]
+    #[serde(alias = "otlp_headers")]
+    otlp_headers: Option<Secret>,
+    /// The share of traces that are recorded, from 0 to 1, unless the caller has decided [default: 1]
+    #[arg(long, value_name = "RATIO", env = "OTEL_TRACES_SAMPLER_ARG")]
+    #[serde(alias = "otlp_sample", deserialize_with = "file_ratio")]
+    otlp_sample: Option<String>,
     /// What to log: a level, or target=level pairs [default: info]
     #[arg(long, value_name = "FILTER", env = "CHORUS_LOG")]
     pub log: Option<String>,
@@ -277,6 +289,9 @@ impl ServeOptions {
                 .or(other.allow_private_endpoints),
             tls_cert: self.tls_cert.or(other.tls_cert),
             tls_key: self.tls_key.or(other.tls_key),
+            otlp: self.otlp.or(other.otlp),
+            otlp_headers: self.otlp_headers.or(other.otlp_headers),
+            otlp_sample: self.otlp_sample.or(other.otlp_sample),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
         }
@@ -349,6 +364,7 @@ impl ServeOptions {
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
         hub.retain = self.retain.map(|retention| retention.0);
         hub.memory = MemoryTotal::find(self.memory).to_bounds();
+        hub.trace_export = build_trace_export(self.otlp, self.otlp_headers, self.otlp_sample)?;
         Ok(settings)
     }
 }
@@ -426,6 +442,13 @@ fn file_grant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Credits>, D::
         .map_err(serde::de::Error::custom)
 }
 
+/// A ratio in the file: a text, or a TOML number.
+fn file_ratio<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let value = toml::Value::deserialize(from)?;
+    let text = value.as_str().map(str::to_owned);
+    Ok(Some(text.unwrap_or_else(|| value.to_string())))
+}
+
 fn check_public_url(text: String) -> Result<String, Fail> {
     let base_url =
         chorus_client::HubClient::new(&text, None).map(|client| client.base_url().to_owned());
@@ -448,43 +471,6 @@ fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Secret>, D::Error> {
         | toml::Value::Boolean(_)
         | toml::Value::Datetime(_)
         | toml::Value::Table(_) => Err(type_error()),
-    }
-}
-
-/// `90d`, `12h`, `30m`, `10s` or `500ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigDuration(Duration);
-
-impl FromStr for ConfigDuration {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parse_error = || "a time looks like 90d, 12h, 30m, 10s or 500ms".to_owned();
-        let unit = text
-            .find(|c: char| !c.is_ascii_digit())
-            .ok_or_else(parse_error)?;
-        let count: u64 = text[..unit].parse().map_err(|_| parse_error())?;
-        let millis: u64 = match &text[unit..] {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return Err(parse_error()),
-        };
-        let millis = count
-            .checked_mul(millis)
-            .filter(|millis| *millis > 0)
-            .ok_or_else(parse_error)?;
-        Ok(Self(Duration::from_millis(millis)))
-    }
-}
-
-impl<'de> Deserialize<'de> for ConfigDuration {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?
-            .parse()
-            .map_err(serde::de::Error::custom)
     }
 }
 

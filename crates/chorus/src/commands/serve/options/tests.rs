@@ -1,6 +1,7 @@
 //! The options from flags, variables and the file, and what is refused.
 
 use super::*;
+use std::time::Duration;
 
 #[test]
 fn a_duration_has_a_number_and_a_unit() {
