@@ -1,7 +1,10 @@
 //! The settings of a server, starting it, and the handle by which it is stopped.
 
+use crate::acme::acme_settings::AcmeSettings;
+use crate::acme::{CertificateRenewal, CertificateResolver, DirectoryClient};
 use crate::http::allowed_origins::CorsOrigin;
 use crate::http::app_state::{AppState, RequestSettings};
+use crate::http::certificate_status::CertificateStatus;
 use crate::http::connection_limit::{AddressShare, ConnectionLimit};
 use crate::http::tls::{self, TlsFileError};
 use crate::http::trusted_network::TrustedNetwork;
@@ -9,11 +12,22 @@ use crate::http::{accept, request_metrics};
 use crate::router;
 use chorus_hub::{Hub, HubOptions};
 use chorus_wire::limits;
+use rustls::ServerConfig;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+
+/// Where the certificate of a listener comes from.
+#[derive(Clone, Debug)]
+pub enum TlsSource {
+    /// Certificate chain and key, both PEM.
+    Files { chain: PathBuf, key: PathBuf },
+    /// An authority that issues and renews it (D-117).
+    Acme(AcmeSettings),
+}
 
 /// Every setting of `chorus serve`; the binary fills it from flags, environment variables and a file.
 #[derive(Clone, Debug)]
@@ -37,8 +51,8 @@ pub struct ServerSettings {
     /// Max connections of one address. `None` is a share of `max_connections`, from which loopback is exempt: local tools and
     /// a proxy on the same machine all have its address.
     pub max_connections_per_address: Option<usize>,
-    /// Certificate chain and key, both PEM.
-    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Where the listener's certificate comes from; plain HTTP without it.
+    pub tls: Option<TlsSource>,
     pub hub: HubOptions,
 }
 
@@ -65,6 +79,7 @@ impl ServerSettings {
         &self,
         listen: SocketAddr,
         public_url: String,
+        certificate: Option<CertificateStatus>,
     ) -> RequestSettings {
         RequestSettings {
             public_url,
@@ -75,7 +90,28 @@ impl ServerSettings {
             register_rate: self.register_rate,
             serves_tls: self.tls.is_some(),
             trusted_proxies: self.trusted_proxies.clone(),
+            certificate,
+            certified_names: self.certified_names(),
         }
+    }
+
+    /// The names in a certificate from an authority.
+    fn certified_names(&self) -> Vec<String> {
+        match &self.tls {
+            Some(TlsSource::Acme(acme)) => acme
+                .domains
+                .iter()
+                .map(|domain| domain.as_str().to_owned())
+                .collect(),
+            Some(TlsSource::Files { .. }) | None => Vec::new(),
+        }
+    }
+
+    /// The URL by which clients reach a hub that has its certificate from an authority: only the names in it are trusted, and
+    /// the authority has checked them on port 443.
+    fn certified_url(&self) -> Option<String> {
+        let name = self.certified_names().into_iter().next()?;
+        Some(format!("https://{name}"))
     }
 }
 
@@ -88,6 +124,8 @@ pub enum StartError {
     Listen { addr: SocketAddr, cause: String },
     #[error(transparent)]
     Tls(#[from] TlsFileError),
+    #[error("no certificate can be ordered: {0}")]
+    Acme(String),
 }
 
 /// Max time for closing the store, after the connections' own deadline.
@@ -104,6 +142,8 @@ pub struct RunningServer {
     shutdown: watch::Sender<bool>,
     accept_task: JoinHandle<()>,
     metrics_task: JoinHandle<()>,
+    /// Keeps the certificate valid, if it comes from an authority.
+    renewal_task: Option<JoinHandle<()>>,
 }
 
 impl RunningServer {
@@ -111,7 +151,7 @@ impl RunningServer {
         self.addr
     }
 
-    /// `http://127.0.0.1:3000`, or https with TLS.
+    /// `http://127.0.0.1:3000`, or https with TLS; with a certificate from an authority, the name in it.
     pub fn url(&self) -> String {
         self.url.clone()
     }
@@ -157,17 +197,16 @@ impl Drop for RunningServer {
     fn drop(&mut self) {
         self.accept_task.abort();
         self.metrics_task.abort();
+        if let Some(task) = &self.renewal_task {
+            task.abort();
+        }
     }
 }
 
 /// Opens the hub and starts listening. Requests are answered once it returns.
 pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, StartError> {
     // TLS files and the listen address come before the store: the likeliest errors are reported first.
-    let tls = settings
-        .tls
-        .as_ref()
-        .map(|(chain, key)| tls::load_tls_config(chain, key))
-        .transpose()?;
+    let tls = settings.tls.as_ref().map(PreparedTls::load).transpose()?;
     let listen_error = |cause: std::io::Error| StartError::Listen {
         addr: settings.listen,
         cause: describe_listen_error(&cause),
@@ -176,7 +215,9 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
         .await
         .map_err(listen_error)?;
     let addr = listener.local_addr().map_err(listen_error)?;
-    let url = local_url(addr, tls.is_some());
+    let url = settings
+        .certified_url()
+        .unwrap_or_else(|| local_url(addr, tls.is_some()));
     let public_url = settings
         .public_url
         .as_deref()
@@ -189,7 +230,14 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
         ..settings.hub.clone()
     })
     .await?;
-    let state = AppState::new(hub.clone(), settings.request_settings(addr, public_url));
+    let (tls_config, certificate, renewal_task) = match tls {
+        None => (None, None, None),
+        Some(tls) => tls.start_renewal(&hub),
+    };
+    let state = AppState::new(
+        hub.clone(),
+        settings.request_settings(addr, public_url, certificate),
+    );
     let (shutdown, shutdown_signal) = watch::channel(false);
     let connection_limit = ConnectionLimit::new(
         settings.max_connections,
@@ -202,8 +250,8 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
     );
     let accept_task = tokio::spawn(accept::serve_connections(
         listener,
-        tls,
-        router::build_service(state),
+        tls_config,
+        router::build_router(state),
         connection_limit,
         shutdown_signal,
     ));
@@ -214,12 +262,68 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
         shutdown,
         accept_task,
         metrics_task: tokio::spawn(request_metrics::run_upkeep()),
+        renewal_task,
     })
+}
+
+/// The listener's TLS before the hub is open: what can be wrong with it has been found.
+enum PreparedTls {
+    Files(Arc<ServerConfig>),
+    Acme {
+        settings: AcmeSettings,
+        client: DirectoryClient,
+    },
+}
+
+impl PreparedTls {
+    fn load(source: &TlsSource) -> Result<Self, StartError> {
+        Ok(match source {
+            TlsSource::Files { chain, key } => Self::Files(tls::load_tls_config(chain, key)?),
+            TlsSource::Acme(settings) => Self::Acme {
+                settings: settings.clone(),
+                client: DirectoryClient::new(settings).map_err(StartError::Acme)?,
+            },
+        })
+    }
+
+    /// The configuration, and for an authority also what is known of the certificate and the task that renews it. The data
+    /// directory is the hub's own by now, so no other process orders with its account.
+    fn start_renewal(
+        self,
+        hub: &Hub,
+    ) -> (
+        Option<Arc<ServerConfig>>,
+        Option<CertificateStatus>,
+        Option<JoinHandle<()>>,
+    ) {
+        match self {
+            Self::Files(config) => (Some(config), None, None),
+            Self::Acme { settings, client } => {
+                let resolver = Arc::new(CertificateResolver::default());
+                let status = CertificateStatus::default();
+                let renewal = CertificateRenewal::new(
+                    settings,
+                    &hub.options().data_dir,
+                    client,
+                    resolver.clone(),
+                    status.clone(),
+                    hub.clock().clone(),
+                );
+                let task = tokio::spawn(renewal.run());
+                let config = tls::build_acme_config(resolver);
+                (Some(config), Some(status), Some(task))
+            }
+        }
+    }
 }
 
 fn describe_listen_error(cause: &std::io::Error) -> String {
     if cause.kind() == std::io::ErrorKind::AddrInUse {
         "another program is using it; stop that one or choose another address with --listen".into()
+    } else if cause.kind() == std::io::ErrorKind::PermissionDenied {
+        format!(
+            "{cause}; a port below 1024 needs a right: run setcap cap_net_bind_service=+ep on the program, or set AmbientCapabilities=CAP_NET_BIND_SERVICE in its unit"
+        )
     } else {
         cause.to_string()
     }

@@ -18,6 +18,7 @@ pub const COMMAND_EXAMPLES: &[CommandExamples] = &[
             "chorus serve",
             "chorus serve --listen 3001 --data-dir /var/lib/chorus",
             "CHORUS_OPERATOR_KEYS=… chorus serve --public-url https://hub.example",
+            "chorus serve --tls-acme hub.example",
         ],
     ),
     examples("demo", &["chorus demo"]),

@@ -29,12 +29,28 @@ pub fn explain_error(fail: Fail, common: &CommonArgs) -> Fail {
         ));
     }
     if fail.is_unreachable(hub) {
-        return fail.with_next_step(match is_local(hub) {
-            true => "is it running? chorus serve",
-            false => "is it running, and is that its URL?",
-        });
+        let step = describe_reach_step(&fail.to_string(), hub);
+        return fail.with_next_step(step);
     }
     fail
+}
+
+/// What a hub with `--tls-acme` says in the handshake before it has a certificate.
+const NO_CERTIFICATE_ALERT: &str = "AccessDenied";
+
+fn describe_reach_step(error: &str, hub: &str) -> &'static str {
+    if is_without_certificate(error) {
+        return "the hub has no certificate yet, and its log says why";
+    }
+    match is_local(hub) {
+        true => "is it running? chorus serve",
+        false => "is it running, and is that its URL?",
+    }
+}
+
+/// Whether a hub ended the handshake because an authority has issued no certificate to it yet.
+pub fn is_without_certificate(error: &str) -> bool {
+    error.contains(NO_CERTIFICATE_ALERT)
 }
 
 fn describe_key_step(credentials: &AgentCredentials, hub: &str) -> String {

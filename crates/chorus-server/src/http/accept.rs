@@ -2,12 +2,14 @@
 
 use super::connection::{HttpConnection, wait_for_shutdown};
 use super::connection_limit::ConnectionLimit;
-use super::request_service::RequestService;
+use super::tls::ACME_TLS_ALPN;
+use axum::Router;
 use chorus_wire::limits;
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -76,8 +78,14 @@ async fn accept_tls(tls: tokio_rustls::TlsAcceptor, socket: TcpStream, connectio
         false => HANDSHAKE_TIMEOUT,
     };
     match timeout(handshake_timeout, tls.accept(socket)).await {
+        // The handshake was all that the authority wanted to see (RFC 8737): no request may follow.
+        Ok(Ok(mut socket)) if is_acme_check(&socket) => drop(socket.shutdown().await),
         Ok(Ok(socket)) => connection.serve_socket(socket).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
+}
+
+fn is_acme_check(socket: &tokio_rustls::server::TlsStream<TcpStream>) -> bool {
+    socket.get_ref().1.alpn_protocol() == Some(ACME_TLS_ALPN)
 }

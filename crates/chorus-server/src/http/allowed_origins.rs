@@ -81,7 +81,8 @@ pub struct OriginPolicy {
     listen_ip: IpAddr,
     /// The `Host` of a client that uses the listen address as it is printed.
     listen_host: String,
-    public_host: Option<String>,
+    /// The host of the public URL, and further names in the hub's certificate.
+    public_hosts: Vec<String>,
     own_origins: Vec<WebOrigin>,
     cors_origins: Vec<CorsOrigin>,
 }
@@ -105,10 +106,20 @@ impl OriginPolicy {
         Self {
             listen_ip: listen.ip(),
             listen_host: listen.to_string(),
-            public_host,
+            public_hosts: public_host.into_iter().collect(),
             own_origins,
             cors_origins,
         }
+    }
+
+    /// Also answers to these names, for which an authority has checked that they lead here.
+    pub fn with_certified_names(mut self, names: &[String]) -> Self {
+        for name in names {
+            self.own_origins
+                .extend(WebOrigin::from_url(&format!("https://{name}")));
+            self.public_hosts.push(name.clone());
+        }
+        self
     }
 
     /// Refuses a web page that reaches a hub on this machine, by its `Origin` or by a name that it made resolve here.
@@ -137,7 +148,7 @@ impl OriginPolicy {
 
     fn is_own_host(&self, host: &str) -> bool {
         let host = normalize_host(host);
-        if self.public_host.as_ref() == Some(&host) {
+        if self.public_hosts.contains(&host) {
             return true;
         }
         let is_local_listener = self.listen_ip.is_loopback() || self.listen_ip.is_unspecified();

@@ -3,6 +3,7 @@
 use super::allowed_origins::{CorsOrigin, OriginPolicy};
 use super::answer_memory::LargeAnswers;
 use super::callback_slots::CallbackStreamSlots;
+use super::certificate_status::CertificateStatus;
 use super::rate_limit::RateLimiter;
 use super::request_metrics;
 use super::route_scopes::RouteScopes;
@@ -32,6 +33,10 @@ pub struct RequestSettings {
     pub register_rate: u32,
     pub serves_tls: bool,
     pub trusted_proxies: Vec<TrustedNetwork>,
+    /// Of a hub that renews its certificate by itself.
+    pub certificate: Option<CertificateStatus>,
+    /// The names in that certificate.
+    pub certified_names: Vec<String>,
 }
 
 /// Cheap to clone; every clone is the same state.
@@ -48,6 +53,8 @@ pub struct AppStateInner {
     pub large_answers: LargeAnswers,
     pub server_name: String,
     pub rate_limit: u32,
+    /// Of a hub that renews its certificate by itself.
+    pub certificate: Option<CertificateStatus>,
     /// The frames part of the discovery document: large and constant, so it is serialised once.
     pub frame_capabilities: Box<RawValue>,
     /// The proxies whose forwarding headers are believed (D-92).
@@ -80,11 +87,13 @@ impl AppState {
                 settings.listen,
                 &settings.public_url,
                 settings.cors_origins,
-            ),
+            )
+            .with_certified_names(&settings.certified_names),
             is_https: settings.serves_tls || settings.public_url.starts_with("https://"),
             public_url: settings.public_url,
             server_name: settings.server_name,
             rate_limit: settings.rate_limit,
+            certificate: settings.certificate,
             frame_capabilities: to_raw_value(&chorus_wire::frame::describe_capabilities())
                 .unwrap_or_default(),
             trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),

@@ -253,7 +253,7 @@ mod tests {
         let hub = Hub::open(settings.hub.clone()).await.unwrap();
         let state = AppState::new(
             hub,
-            settings.request_settings(settings.listen, "http://hub.test".into()),
+            settings.request_settings(settings.listen, "http://hub.test".into(), None),
         );
         let router = Router::new()
             .route("/good", get(async || "good"))

@@ -11,7 +11,7 @@ pub mod app_state;
 pub mod auth;
 pub mod body;
 pub mod callback_slots;
-pub mod client_presence;
+pub mod certificate_status;
 mod connection;
 pub mod connection_limit;
 mod cors;

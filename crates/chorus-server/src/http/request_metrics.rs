@@ -121,7 +121,7 @@ const COUNTER_HELP: [(&str, &str); 14] = [
     ),
 ];
 
-const GAUGE_HELP: [(&str, &str); 6] = [
+const GAUGE_HELP: [(&str, &str); 7] = [
     ("chorus_build_info", "1; the label is the version"),
     ("chorus_inbox_streams", "Open inbox streams at this hub"),
     (
@@ -133,6 +133,10 @@ const GAUGE_HELP: [(&str, &str); 6] = [
     (
         "chorus_hubs_known",
         "Other hubs of the cluster that are known",
+    ),
+    (
+        "chorus_certificate_expiry_timestamp_seconds",
+        "When the certificate that the hub renews by itself expires",
     ),
 ];
 

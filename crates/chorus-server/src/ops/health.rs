@@ -2,6 +2,7 @@
 
 use crate::http::{
     app_state::AppState,
+    certificate_status::{CertificateReport, CertificateStatus},
     reply::{self, ApiResult},
 };
 use axum::extract::State;
@@ -38,6 +39,9 @@ struct ReadinessReport {
     /// `local` for a hub alone, `ok` when it reaches the bus that it shares.
     #[schema(example = "local")]
     bus: &'static str,
+    /// Only of a hub that gets its certificate from an authority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<CertificateReport>,
 }
 
 /// Check whether the hub can serve
@@ -58,6 +62,10 @@ async fn get_readiness(State(state): State<AppState>) -> ApiResult {
             status: "ready",
             store: "ok",
             bus,
+            certificate: state
+                .certificate
+                .as_ref()
+                .map(CertificateStatus::read_report),
         },
     )
 }

@@ -4,6 +4,11 @@
     reason = "a step that cannot be taken is a failure"
 )]
 
+mod acme;
+mod acme_authority;
+mod acme_check;
+mod acme_failures;
+mod acme_server;
 mod actors;
 mod admin;
 mod agents_docs;

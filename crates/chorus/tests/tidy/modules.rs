@@ -192,6 +192,7 @@ const COMPOSITION: &[&str] = &[
 /// The modules of `chorus-server`: `http` knows no protocol, and no protocol knows another.
 const SERVER: EdgeTable = &[
     ("http", &[]),
+    ("acme", &["http"]),
     ("pages", &["http"]),
     ("console", &["http", "pages"]),
     ("openapi", &["http"]),
@@ -211,7 +212,7 @@ const SERVER: EdgeTable = &[
             "mcp", "openapi", "ops", "pages", "schemas",
         ],
     ),
-    ("settings", &["http", "router"]),
+    ("settings", &["acme", "http", "router"]),
 ];
 
 /// The modules of `chorus-wire`: the protocols build on the shared grammars and never on one another.

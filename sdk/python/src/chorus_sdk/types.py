@@ -441,6 +441,15 @@ class CallbackAccepted(TypedDict):
     status: str
 
 
+class CertificateReport(TypedDict):
+    """The certificate of a hub that gets it from an authority."""
+
+    expires_at: NotRequired[str]
+    next_attempt_at: NotRequired[str]
+    problem: NotRequired[str]
+    state: str
+
+
 class Channel(TypedDict):
     """A channel, as its owner, its members and operators see it."""
 
@@ -1693,6 +1702,7 @@ class ReadinessReport(TypedDict):
     """The state of the parts that the hub needs to serve."""
 
     bus: str
+    certificate: NotRequired[CertificateReport]
     status: str
     store: str
 

@@ -1,6 +1,7 @@
 //! A hub that serves TLS.
 
 use crate::support::hub::Hub;
+use chorus_server::TlsSource;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -45,7 +46,13 @@ async fn a_hub_with_a_certificate_speaks_tls_and_nothing_else() {
         return;
     }
     let pair = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
-    let mut hub = Hub::sqlite(|set| set.tls = Some(pair.clone())).await;
+    let mut hub = Hub::sqlite(|set| {
+        set.tls = Some(TlsSource::Files {
+            chain: pair.0.clone(),
+            key: pair.1.clone(),
+        })
+    })
+    .await;
     assert!(hub.url.starts_with("https://"), "{}", hub.url);
     let mut roots = rustls::RootCertStore::empty();
     roots

@@ -4,7 +4,7 @@ use super::DoctorCheck;
 use crate::agent_names::local_part;
 use crate::cli::CommonArgs;
 use crate::fail::Fail;
-use crate::next_step::is_local;
+use crate::next_step::{is_local, is_without_certificate};
 use chorus_client::HubClient;
 use chorus_client::files::AgentCredentials;
 use chorus_hub::Clock;
@@ -32,11 +32,17 @@ pub async fn check_hub(
         }
     };
     if let Err(error) = client.fetch_paths().await {
+        let found = error.to_string();
+        if is_without_certificate(&found) {
+            let found = format!("{found}: the hub has no certificate yet, and its log says why");
+            let fix = "chorus doctor   # again, when the hub has one";
+            return vec![DoctorCheck::wrong("hub", found, fix)];
+        }
         let fix = match is_local(client.base_url()) {
             true => "chorus serve".to_owned(),
             false => format!("curl {}/health", client.base_url()),
         };
-        return vec![DoctorCheck::wrong("hub", error.to_string(), fix)];
+        return vec![DoctorCheck::wrong("hub", found, fix)];
     }
     let mut checks = vec![DoctorCheck::good("hub", client.base_url())];
     if let Some(credentials) = credentials {

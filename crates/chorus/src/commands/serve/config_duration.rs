@@ -1,4 +1,4 @@
-//! A time in the options of `chorus serve`, such as `90d`.
+//! A length of time in the options of `chorus serve`.
 
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;

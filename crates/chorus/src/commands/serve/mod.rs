@@ -1,10 +1,12 @@
 //! `chorus serve`: runs a hub until it gets a stop signal.
 
+mod acme_options;
 mod config_duration;
 mod console_link;
 mod listen_address;
 mod notify;
 mod operator_file;
+mod option_text;
 mod options;
 mod otlp_option;
 mod quota_option;

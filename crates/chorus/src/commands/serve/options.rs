@@ -1,18 +1,20 @@
 //! The options of `chorus serve`: from a flag, else an environment variable, else the configuration file.
 
+use super::acme_options::{AcmeOptions, choose_tls_source, default_address, refuse_shared_name};
 use super::config_duration::ConfigDuration;
 use super::listen_address::ListenAddress;
-use super::otlp_option::build_trace_export;
+use super::option_text::{parsed_text, text_list};
 use super::quota_option::{QuotaOption, quota_table};
 use crate::fail::Fail;
 use crate::machine_memory::{MemorySize, MemoryTotal};
 use chorus_hub::BusFiles;
-use chorus_server::{CorsOrigin, ServerSettings, TrustedNetwork};
+use chorus_server::{
+    ContactEmail, CorsOrigin, DirectoryUrl, DomainName, ServerSettings, TrustedNetwork,
+};
 use chorus_wire::{credits::Credits, identity::AgentAddress, secret::Secret};
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 #[derive(Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -183,17 +185,30 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE", env = "CHORUS_TLS_KEY")]
     #[serde(alias = "tls_key")]
     tls_key: Option<PathBuf>,
-    /// The OpenTelemetry collector that gets traces, over HTTP in protobuf, such as http://127.0.0.1:4318 [default: no traces]
-    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
-    otlp: Option<String>,
-    /// Headers for the collector, such as api-key=KEY; several are separated by commas
-    #[arg(long, value_name = "HEADERS", env = "OTEL_EXPORTER_OTLP_HEADERS", hide_env_values = true, value_parser = parse_secret)]
-    #[serde(alias = "otlp_headers")]
-    otlp_headers: Option<Secret>,
-    /// The share of traces that are recorded, from 0 to 1, unless the caller has decided [default: 1]
-    #[arg(long, value_name = "RATIO", env = "OTEL_TRACES_SAMPLER_ARG")]
-    #[serde(alias = "otlp_sample", deserialize_with = "file_ratio")]
-    otlp_sample: Option<String>,
+    /// A public host name of this hub, for which it gets and renews a certificate from Let's Encrypt, whose terms of service
+    /// this accepts (repeatable; the variable separates them by commas). The hub must be reachable on port 443 of that name:
+    /// --listen is then 0.0.0.0:443 and --public-url https://DOMAIN, unless given
+    #[arg(
+        long = "tls-acme",
+        value_name = "DOMAIN",
+        env = "CHORUS_TLS_ACME",
+        value_delimiter = ','
+    )]
+    #[serde(alias = "tls_acme", deserialize_with = "text_list")]
+    tls_acme: Vec<DomainName>,
+    /// The address that the certificate authority may write to [default: none]
+    #[arg(long, value_name = "ADDRESS", env = "CHORUS_TLS_ACME_EMAIL")]
+    #[serde(alias = "tls_acme_email", deserialize_with = "parsed_text")]
+    tls_acme_email: Option<ContactEmail>,
+    /// The ACME directory of the certificate authority [default: that of Let's Encrypt]; for trials its staging one is
+    /// https://acme-staging-v02.api.letsencrypt.org/directory
+    #[arg(long, value_name = "URL", env = "CHORUS_TLS_ACME_DIRECTORY")]
+    #[serde(alias = "tls_acme_directory", deserialize_with = "parsed_text")]
+    tls_acme_directory: Option<DirectoryUrl>,
+    /// Root certificates for that directory, PEM [default: those that this machine trusts]
+    #[arg(long, value_name = "FILE", env = "CHORUS_TLS_ACME_CA")]
+    #[serde(alias = "tls_acme_ca")]
+    tls_acme_ca: Option<PathBuf>,
     /// What to log: a level, or target=level pairs [default: info]
     #[arg(long, value_name = "FILTER", env = "CHORUS_LOG")]
     pub log: Option<String>,
@@ -289,9 +304,14 @@ impl ServeOptions {
                 .or(other.allow_private_endpoints),
             tls_cert: self.tls_cert.or(other.tls_cert),
             tls_key: self.tls_key.or(other.tls_key),
-            otlp: self.otlp.or(other.otlp),
-            otlp_headers: self.otlp_headers.or(other.otlp_headers),
-            otlp_sample: self.otlp_sample.or(other.otlp_sample),
+            tls_acme: if self.tls_acme.is_empty() {
+                other.tls_acme
+            } else {
+                self.tls_acme
+            },
+            tls_acme_email: self.tls_acme_email.or(other.tls_acme_email),
+            tls_acme_directory: self.tls_acme_directory.or(other.tls_acme_directory),
+            tls_acme_ca: self.tls_acme_ca.or(other.tls_acme_ca),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
         }
@@ -309,7 +329,6 @@ impl ServeOptions {
     pub fn into_settings(self) -> Result<ServerSettings, Fail> {
         let mut settings =
             ServerSettings::with_data_dir(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
-        settings.listen = self.listen.map_or(settings.listen, |address| address.0);
         settings.server_name = self.server_name.unwrap_or(settings.server_name);
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
         settings.max_connections = self
@@ -319,15 +338,25 @@ impl ServeOptions {
         settings.max_connections_per_address =
             self.max_connections_per_address.map(|max| max as usize);
         settings.public_url = self.public_url.map(check_public_url).transpose()?;
-        settings.tls = require_both(
+        let tls_files = require_both(
             self.tls_cert,
             self.tls_key,
             "--tls-cert and --tls-key belong together",
         )?;
+        let acme = AcmeOptions {
+            domains: self.tls_acme,
+            email: self.tls_acme_email,
+            directory: self.tls_acme_directory,
+            directory_roots: self.tls_acme_ca,
+        };
+        settings.tls = choose_tls_source(tls_files, acme)?;
+        let default_listen = default_address(settings.tls.as_ref());
+        settings.listen = self.listen.map_or(default_listen, |address| address.0);
         settings.trusted_proxies = self.trusted_proxies;
         settings.cors_origins = self.cors_origins;
         let hub = &mut settings.hub;
         hub.bus_url = check_bus_url(self.bus, self.database.is_some())?;
+        refuse_shared_name(settings.tls.as_ref(), hub.bus_url.is_some())?;
         hub.bus_files = BusFiles {
             credentials: self.bus_credentials,
             root_certs: self.bus_root_cert,
@@ -398,28 +427,6 @@ fn require_both(
         (None, None) => Ok(None),
         (Some(_), None) | (None, Some(_)) => Err(Fail::usage_error(message)),
     }
-}
-
-/// One text or a list of them, each parsed.
-fn text_list<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err: std::fmt::Display>,
-{
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "it is a list of texts")]
-    enum TextList {
-        One(String),
-        Several(Vec<String>),
-    }
-    let given = match TextList::deserialize(from)? {
-        TextList::One(text) => vec![text],
-        TextList::Several(texts) => texts,
-    };
-    given
-        .iter()
-        .map(|text| text.parse().map_err(serde::de::Error::custom))
-        .collect()
 }
 
 fn parse_secret(text: &str) -> Result<Secret, std::convert::Infallible> {

@@ -1,0 +1,173 @@
+//! Keeps the hub's certificate valid: uses the kept one, orders the first, and renews each at two thirds of its lifetime.
+
+use super::acme_files::AcmeFiles;
+use super::acme_settings::{AcmeSettings, DomainName};
+use super::attempt_limit::AttemptHistory;
+use super::certificate_resolver::CertificateResolver;
+use super::directory_client::DirectoryClient;
+use super::issued_certificate::IssuedCertificate;
+use super::order::CertificateOrder;
+use super::order_failure::OrderFailure;
+use crate::http::certificate_status::CertificateStatus;
+use chorus_hub::Clock;
+use chorus_wire::time::UnixMicros;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest sleep before the clock is read again: a machine that was suspended must notice that time has passed.
+const MAX_SLEEP: Duration = Duration::from_secs(60);
+
+/// The task that keeps a certificate valid.
+pub struct CertificateRenewal {
+    order: CertificateOrder,
+    history: AttemptHistory,
+    status: CertificateStatus,
+    clock: Clock,
+    /// The end of the certificate in use.
+    expires_at: Option<UnixMicros>,
+}
+
+impl CertificateRenewal {
+    pub fn new(
+        settings: AcmeSettings,
+        data_dir: &Path,
+        client: DirectoryClient,
+        resolver: Arc<CertificateResolver>,
+        status: CertificateStatus,
+        clock: Clock,
+    ) -> Self {
+        let files = AcmeFiles::new(data_dir, &settings);
+        let history = files.read_attempts().unwrap_or_else(|error| {
+            tracing::warn!(%error, "earlier attempts to get a certificate are not known");
+            AttemptHistory::default()
+        });
+        Self {
+            order: CertificateOrder {
+                settings,
+                files,
+                client,
+                resolver,
+            },
+            history,
+            status,
+            clock,
+            expires_at: None,
+        }
+    }
+
+    /// Runs as long as the server does.
+    pub async fn run(mut self) {
+        let mut next_attempt = self.use_kept_certificate();
+        loop {
+            self.sleep_until(next_attempt).await;
+            tracing::info!(
+                domains = %self.order.settings.describe_domains(),
+                directory = %self.order.settings.directory.as_str(),
+                "ordering a certificate; the authority's terms of service are agreed to"
+            );
+            next_attempt = match self.order.obtain_certificate().await {
+                Ok(certificate) => self.install_issued(&certificate),
+                Err(failure) => self.report_failure(&failure),
+            };
+        }
+    }
+
+    /// Serves the certificate of an earlier run, expired or not: a client is told then what is wrong. Returns when to order.
+    fn use_kept_certificate(&mut self) -> UnixMicros {
+        let now = self.clock.now();
+        let first_attempt = self.history.first_attempt_at(now);
+        let kept = self.order.files.read_certificate().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the kept certificate cannot be used; another is ordered");
+            None
+        });
+        let domains = &self.order.settings.domains;
+        let Some(kept) = kept.filter(|kept| kept.is_for(domains.iter().map(DomainName::as_str)))
+        else {
+            if first_attempt > now {
+                tracing::warn!(
+                    next_attempt = %first_attempt.to_rfc3339_millis(),
+                    "there is no certificate, and recent orders failed: the hub waits, so that the authority does not refuse it"
+                );
+                let problem = "earlier orders failed; the log says why".to_owned();
+                self.status.set_failing(problem, first_attempt);
+            }
+            return first_attempt;
+        };
+        let next_attempt = kept.renewal_at().max(first_attempt);
+        self.install_certificate(&kept, next_attempt);
+        next_attempt
+    }
+
+    fn install_issued(&mut self, certificate: &IssuedCertificate) -> UnixMicros {
+        self.history.count_success();
+        self.keep_history();
+        let next_attempt = certificate.renewal_after_issue(self.clock.now());
+        self.install_certificate(certificate, next_attempt);
+        next_attempt
+    }
+
+    fn install_certificate(&mut self, certificate: &IssuedCertificate, renewal_at: UnixMicros) {
+        self.order
+            .resolver
+            .install_certificate(certificate.certified_key.clone());
+        self.expires_at = Some(certificate.not_after);
+        self.status.set_valid(certificate.not_after, renewal_at);
+        tracing::info!(
+            domains = %self.order.settings.describe_domains(),
+            expires_at = %certificate.not_after.to_rfc3339_millis(),
+            renewal_at = %renewal_at.to_rfc3339_millis(),
+            "a certificate is in use"
+        );
+    }
+
+    fn report_failure(&mut self, failure: &OrderFailure) -> UnixMicros {
+        let now = self.clock.now();
+        let retry_after = self.order.client.take_retry_after();
+        let next_attempt = self.history.count_failure(failure.kind, retry_after, now);
+        self.history.forget_old(now);
+        self.keep_history();
+        if failure.is_account_gone {
+            self.order.files.remove_account();
+        }
+        let next_attempt_text = next_attempt.to_rfc3339_millis();
+        let wait_seconds = (next_attempt.0 - now.0) / 1_000_000;
+        match self.expires_at {
+            None => tracing::error!(
+                next_attempt = %next_attempt_text, wait_seconds,
+                "no certificate yet, so no client can connect: {}", failure.message
+            ),
+            Some(expires_at) if expires_at <= now => tracing::error!(
+                next_attempt = %next_attempt_text, wait_seconds,
+                "the certificate has expired, so clients refuse it, and was not renewed: {}", failure.message
+            ),
+            Some(expires_at) => tracing::warn!(
+                expires_at = %expires_at.to_rfc3339_millis(),
+                next_attempt = %next_attempt_text, wait_seconds,
+                "the certificate was not renewed, and stays in use until it expires: {}", failure.message
+            ),
+        }
+        self.status
+            .set_failing(failure.message.clone(), next_attempt);
+        next_attempt
+    }
+
+    fn keep_history(&self) {
+        if let Err(error) = self.order.files.write_attempts(&self.history) {
+            tracing::warn!(%error, "attempts to get a certificate cannot be kept");
+        }
+    }
+
+    async fn sleep_until(&self, at: UnixMicros) {
+        loop {
+            let left = at.0.saturating_sub(self.clock.now().0);
+            let Ok(left) = u64::try_from(left) else {
+                return;
+            };
+            if left == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_micros(left).min(MAX_SLEEP)).await;
+        }
+    }
+}
