@@ -48,9 +48,22 @@ async fn every_public_object_has_a_schema_that_stands_alone() {
             assert!(validator.is_valid(example), "{path}: {example}");
         }
     }
-    // The documents call it so.
+    // ENV-23: the documents call it so, and its bounds are theirs.
     let envelope = get("/schemas/envelope.schema.json").await;
     assert_eq!(envelope["title"], "Envelope");
+    let fields = &envelope["properties"];
+    for (name, keyword, bound) in [
+        ("original_text", "minLength", 1),
+        ("original_text", "maxLength", 10_000),
+        ("cultural_context", "minLength", 10),
+        ("cultural_context", "maxLength", 500),
+        ("conversation_id", "maxLength", 64),
+        ("turn_number", "minimum", 1),
+    ] {
+        assert_eq!(fields[name][keyword], bound, "{name} {keyword}: {envelope}");
+        assert!(fields[name]["type"].is_string(), "{name} is never null");
+    }
+    assert_eq!(envelope["additionalProperties"], false);
     let unknown = client().get(format!("{}/schemas/nothing.json", server.url()));
     assert_eq!(unknown.send().await.unwrap().status(), 404);
     server.stop().await;

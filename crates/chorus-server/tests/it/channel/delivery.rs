@@ -73,6 +73,36 @@ story!(
 );
 
 story!(
+    a_channel_without_a_service_names_none_in_its_deliveries,
+    |hub| async {
+        // CHN-09: the name is the owner's to give, and the hub puts no name of its own in its place
+        let alice = hub.agent("alice").await;
+        for (new, service) in [
+            (json!({"name": "plain"}), Value::Null),
+            (json!({"name": "named", "service": "Slack"}), json!("Slack")),
+        ] {
+            let made = alice.post("/channels", &new).await.data(201);
+            let path = format!("/channels/{}", made["id"].as_str().unwrap());
+            let mut oak = RemoteMember::accepting(&hub).await;
+            let member = json!({"name": "oak", "connection": oak.url()});
+            let members = format!("{path}/members");
+            alice.post(&members, &member).await.data(201);
+            let messages = format!("{path}/messages");
+            alice
+                .post(&messages, &json!({"content": "hello"}))
+                .await
+                .data(201);
+            let delivery = oak.next_delivery().await;
+            assert_eq!(
+                delivery["channel"].get("service").cloned(),
+                (!service.is_null()).then_some(service),
+                "{delivery}"
+            );
+        }
+    }
+);
+
+story!(
     every_delivery_has_credentials_of_its_own_under_the_name_that_the_hub_was_given,
     with(|set| set.public_url = Some("https://hub.example.com/".into())),
     |hub| async {

@@ -412,3 +412,21 @@ memory_story!(what_comes_of_a_frame_is_the_readers_affair, |hub| async {
         .has_count(1);
     session.next("agent_handover").await;
 });
+
+memory_story!(plans_that_are_never_flushed_are_no_abuse, |hub| async {
+    // FRM-104, R-104: the rate limit bounds them, as it bounds every frame
+    let alice = hub.agent("alice").await;
+    let mut session = alice.open_session("cc-editor", "s1").await;
+    for number in 0..40 {
+        let mut frame = printed("intent_declare", "~alice");
+        frame["frame_id"] = frame_id().into();
+        frame["payload"]["payload_ref"] = format!("change/{number}").into();
+        let answer = alice.submit("", &frame).await;
+        assert_eq!(
+            answer.recipient_count(frame["frame_id"].as_str().unwrap()),
+            1,
+            "{number}"
+        );
+        assert_eq!(session.next("intent_declare").await.data, frame);
+    }
+});

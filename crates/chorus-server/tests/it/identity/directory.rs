@@ -181,7 +181,7 @@ fn linked_cursor(answer: &Answer) -> Option<String> {
 story!(
     a_page_of_large_cards_ends_at_its_bytes_and_the_next_one_continues,
     |hub| async {
-        //
+        // R-99, TRN-34, TRN-59: all agents are listed, and an answer says when more follow
         let mut all = Vec::new();
         for number in 0..70 {
             let id = format!("large-{number:03}@chorus");

@@ -120,3 +120,31 @@ memory_story!(a_secret_in_a_diagnostic_does_not_leave, |hub| async {
     let heard = session.next("peer_diagnostic_request").await;
     assert_eq!(heard.data["payload"]["symptom"], "401 with [redacted]");
 });
+
+memory_story!(models_are_told_to_scope_narrowly, |hub| async {
+    // FRM-107, FRM-110: what a model reads of a tool is all that it knows about scopes
+    let host = McpHost::of(&hub.agent("alice").await).await;
+    let mut scoped = Vec::new();
+    for name in host.names() {
+        let scope = &host.schema(name)["properties"]["scope"];
+        if let Some(text) = scope["description"].as_str() {
+            assert!(
+                text.contains("narrow") && text.contains("~me"),
+                "{name}: {text}"
+            );
+            scoped.push(name);
+        }
+    }
+    for name in [
+        "agent_send",
+        "agent_advise",
+        "agent_broadcast",
+        "agent_query",
+    ] {
+        assert!(scoped.contains(&name), "{scoped:?}");
+    }
+    let described = host.description("agent_send");
+    for word in ["No secrets", "diagnostics most narrowly"] {
+        assert!(described.contains(word), "{described}");
+    }
+});

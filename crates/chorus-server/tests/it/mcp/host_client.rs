@@ -115,6 +115,11 @@ impl McpHost {
         &self.tools[name]["inputSchema"]
     }
 
+    /// What a tool says of itself.
+    pub fn description(&self, name: &str) -> &str {
+        self.tools[name]["description"].as_str().unwrap()
+    }
+
     pub fn names(&self) -> Vec<&str> {
         self.tools.keys().map(String::as_str).collect()
     }
@@ -133,6 +138,8 @@ impl McpHost {
                 jsonschema::validator_for(&tool[schema])
                     .unwrap_or_else(|e| panic!("{name} {schema}: {e}"));
             }
+            // Clients read the fields of a result from the root, and drop those of a part of `allOf`.
+            assert_eq!(tool["outputSchema"].get("allOf"), None, "{name}");
             // Some vendors of models refuse or ignore these; unknown arguments are refused below all the same.
             let input = tool["inputSchema"].to_string();
             for keyword in [
