@@ -23,6 +23,8 @@ mod console;
 mod contact;
 mod copy;
 mod crash;
+mod crash_board;
+mod crash_board_checks;
 mod crash_market;
 mod cursor_hooks;
 mod damaged_files;
