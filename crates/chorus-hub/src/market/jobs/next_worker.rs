@@ -71,7 +71,13 @@ pub(super) async fn hand_back(
             if !is_same_worker || current.state.next_state(JobEvent::Reassign).is_none() {
                 return Ok((current, true));
             }
-            if txn.now() >= current.closes_at {
+            // The worker reported after the lapsed lease was found, and that report renewed it.
+            let is_renewed = back.kind == JobUpdateKind::Lapsed
+                && current.lease_until.is_some_and(|until| until > txn.now());
+            if is_renewed {
+                return Ok((current, true));
+            }
+            if txn.now() >= current.deadline {
                 return finish::close_or_expire(txn, current, JobEnding::Expired).await;
             }
             if current.terms.board {

@@ -1,6 +1,7 @@
 //! The market: skills, jobs, the ledger and reputation.
 
 mod board;
+mod board_promises;
 mod gaming;
 mod job_endings;
 mod job_endpoints;
@@ -9,6 +10,7 @@ mod jobs;
 mod ledger;
 mod listings;
 mod owners;
+mod promises;
 mod random_acts;
 mod reputation;
 mod retention;
