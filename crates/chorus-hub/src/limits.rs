@@ -65,6 +65,9 @@ pub const SCHEMA_PART_MEMORY: usize = 1024;
 pub const PATTERN_MEMORY: usize = 2 * chorus_wire::limits::PATTERN_BYTES;
 /// Max checks of schemas at once: their CPU is spent for strangers, so most cores stay free.
 pub const SCHEMA_CHECKS_AT_ONCE: usize = 2;
+/// Max product of a compiled schema's subschemas and a value's values for a check on the thread of the request: some microseconds, less
+/// than handing it to another thread. A larger one waits for its turn among [`SCHEMA_CHECKS_AT_ONCE`].
+pub const SMALL_SCHEMA_WORK: usize = 256;
 /// Max wait for one of these checks: a check takes tens of milliseconds. Afterwards the request is
 /// answered with a retryable 503.
 pub const SCHEMA_CHECK_WAIT: Duration = Duration::from_secs(5);

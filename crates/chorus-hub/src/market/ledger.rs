@@ -2,7 +2,7 @@
 //! refunded.
 
 use crate::Result;
-use crate::store::ledger::{self, LedgerAccount, NewPosting, PostingBalances};
+use crate::store::ledger::{self, LedgerAccount, NewPosting};
 use crate::store::{JobId, OwnerId, WriteTxn};
 use chorus_wire::credits::Credits;
 use chorus_wire::{Error, ErrorCode};
@@ -30,7 +30,10 @@ pub(crate) async fn hold_credits(
         job: job.id,
         payer: owner,
     };
-    post_movement(txn, "hold", from, to, amount, job).await?;
+    let posting = new_posting("hold", from, to, amount, job);
+    ledger::apply_posting(&txn.tx, &posting, txn.now())
+        .await?
+        .ok_or_else(|| too_few_credits(amount))?;
     txn.counter_deltas.market.held_credits += amount.to_hundredths();
     Ok(())
 }
@@ -44,18 +47,29 @@ pub(crate) async fn pay_from_hold(
     payee: OwnerId,
     amount: Credits,
 ) -> Result<()> {
-    if amount.is_zero() {
-        return release_hold(txn, job, payer).await;
-    }
+    // A free skill has no hold.
+    let held = ledger::take_hold(&txn.tx, job.id, payer, amount).await?;
+    let held = match held {
+        Some(held) => held,
+        None if amount.is_zero() => Credits::ZERO,
+        None => return Err(too_few_credits(amount)),
+    };
     let from = LedgerAccount::Hold { job: job.id, payer };
-    let remaining = post_movement(txn, "pay", from, LedgerAccount::Owner(payee), amount, job)
-        .await?
-        .from;
-    txn.counter_deltas.market.held_credits -= amount.to_hundredths();
+    let rest = Credits::from_hundredths(held.to_hundredths() - amount.to_hundredths());
+    let parts = [("pay", payee, amount), ("release", payer, rest)];
+    for (kind, owner, part) in parts {
+        if part.is_zero() {
+            continue;
+        }
+        let to = LedgerAccount::Owner(owner);
+        let posting = new_posting(kind, from, to, part, job);
+        ledger::credit_from_hold(&txn.tx, &posting, txn.now()).await?;
+    }
+    txn.counter_deltas.market.held_credits -= held.to_hundredths();
     if payer != payee {
         txn.counter_deltas.market.volume += amount.to_hundredths();
     }
-    return_remainder(txn, job, payer, remaining).await
+    Ok(())
 }
 
 /// Refunds the whole hold.
@@ -64,57 +78,31 @@ pub(crate) async fn release_hold(
     job: JobRef<'_>,
     payer: OwnerId,
 ) -> Result<()> {
-    let remaining =
-        ledger::read_balance(&txn.tx, LedgerAccount::Hold { job: job.id, payer }).await?;
-    return_remainder(txn, job, payer, remaining).await
+    pay_from_hold(txn, job, payer, payer, Credits::ZERO).await
 }
 
-/// Refunds what is left in the hold, and closes it.
-async fn return_remainder(
-    txn: &mut WriteTxn<'_>,
-    job: JobRef<'_>,
-    payer: OwnerId,
-    remaining: Credits,
-) -> Result<()> {
-    let hold = LedgerAccount::Hold { job: job.id, payer };
-    if !remaining.is_zero() {
-        post_movement(
-            txn,
-            "release",
-            hold,
-            LedgerAccount::Owner(payer),
-            remaining,
-            job,
-        )
-        .await?;
-        txn.counter_deltas.market.held_credits -= remaining.to_hundredths();
-    }
-    Ok(ledger::close_hold(&txn.tx, job.id, payer).await?)
-}
-
-async fn post_movement(
-    txn: &WriteTxn<'_>,
+fn new_posting<'a>(
     kind: &'static str,
     from: LedgerAccount,
     to: LedgerAccount,
     amount: Credits,
-    job: JobRef<'_>,
-) -> Result<PostingBalances> {
-    let posting = NewPosting {
+    job: JobRef<'a>,
+) -> NewPosting<'a> {
+    NewPosting {
         kind,
         from,
         to,
         amount,
         job_id: Some(job.job_id),
         note: None,
-    };
-    match ledger::apply_posting(&txn.tx, &posting, txn.now()).await? {
-        Some(balances) => Ok(balances),
-        None => Err(Error::new(
-            ErrorCode::TransferFailed,
-            format!("there are fewer than {amount} credits for this job"),
-        )),
     }
+}
+
+fn too_few_credits(amount: Credits) -> Error {
+    Error::new(
+        ErrorCode::TransferFailed,
+        format!("there are fewer than {amount} credits for this job"),
+    )
 }
 
 #[cfg(test)]

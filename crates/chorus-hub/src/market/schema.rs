@@ -136,48 +136,86 @@ pub(super) fn check_skill_schemas(skills: &[SkillOffer]) -> Result<()> {
     Ok(())
 }
 
-/// Checks an input against the schema of a skill (JOB-27). Only for a thread that serves no
+/// Which value of a job is checked: its input (JOB-27), or the output that the worker promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JobValue {
+    Input,
+    Output,
+}
+
+impl JobValue {
+    const fn field(self) -> &'static str {
+        match self {
+            Self::Input => "input_data",
+            Self::Output => "output_data",
+        }
+    }
+
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Input => "takes",
+            Self::Output => "promises",
+        }
+    }
+
+    /// A mismatch of an output is a fault of the report, which its worker can mend.
+    fn refuse(self, message: String) -> Error {
+        match self {
+            Self::Input => Error::new(ErrorCode::SkillMismatch, message),
+            Self::Output => Error::invalid_field(self.field(), message),
+        }
+    }
+}
+
+/// Checks a value of a job against the schema of its skill. Only for a thread that serves no
 /// requests.
-pub(super) fn check_input_now(schema: &Value, input: &Value) -> Result<()> {
-    check_value_now(schema, "input_data", "takes", input)
-        .map_err(|message| Error::new(ErrorCode::SkillMismatch, message))
-}
-
-/// Checks an output against the schema that the worker promised. A mismatch is a fault of the report, which its worker can
-/// mend.
-pub(super) fn check_output_now(schema: &Value, output: &Value) -> Result<()> {
-    check_value_now(schema, "output_data", "promises", output)
-        .map_err(|message| Error::invalid_field("output_data", message))
-}
-
-fn check_value_now(
-    schema: &Value,
-    field: &str,
-    verb: &str,
-    value: &Value,
-) -> std::result::Result<(), String> {
+pub(super) fn check_value_now(which: JobValue, schema: &Value, value: &Value) -> Result<()> {
     let text = schema.to_string();
     let compiled = match schema_cache().get(&text) {
         Some(compiled) => compiled,
         None => {
             // Registration has compiled it before.
-            let compiled = Arc::new(compile_schema(schema)?);
+            let compiled = compile_schema(schema).map_err(|message| which.refuse(message))?;
+            let compiled = Arc::new(compiled);
             schema_cache().insert(text, compiled.clone());
             compiled
         }
     };
-    // Each part may have to be compared with each value.
-    if compiled.parts.saturating_mul(count_values(value)) > limits::SCHEMA_WORK {
-        return Err(format!(
-            "{field} has more values than can be checked against the schema of the skill"
-        ));
+    compiled.check_value(which, value)
+}
+
+/// The same on the thread of the caller: the verdict, if the schema is compiled and the check is so short that handing it to another
+/// thread would take longer. `None` otherwise.
+pub(super) fn check_small_value(
+    which: JobValue,
+    schema: &Value,
+    value: &Value,
+) -> Option<Result<()>> {
+    let compiled = schema_cache().get(&schema.to_string())?;
+    let is_small = compiled.patterns == 0
+        && compiled.parts.saturating_mul(count_values(value)) <= crate::limits::SMALL_SCHEMA_WORK;
+    is_small.then(|| compiled.check_value(which, value))
+}
+
+impl CompiledSchema {
+    fn check_value(&self, which: JobValue, value: &Value) -> Result<()> {
+        let field = which.field();
+        // Each part may have to be compared with each value.
+        if self.parts.saturating_mul(count_values(value)) > limits::SCHEMA_WORK {
+            return Err(which.refuse(format!(
+                "{field} has more values than can be checked against the schema of the skill"
+            )));
+        }
+        self.validator.validate(value).map_err(|mismatch| {
+            let path = mismatch.instance_path().as_str().replace('/', ".");
+            // The library's message quotes the client's value, which may be long.
+            let reason = truncate_message(&mismatch.to_string());
+            let verb = which.verb();
+            which.refuse(format!(
+                "{field}{path} is not what the skill {verb}: {reason}"
+            ))
+        })
     }
-    compiled.validator.validate(value).map_err(|mismatch| {
-        let path = mismatch.instance_path().as_str().replace('/', ".");
-        // The library's message quotes the client's value, which may be long.
-        let reason = truncate_message(&mismatch.to_string());
-        format!("{field}{path} is not what the skill {verb}: {reason}")
-    })
 }
 
 /// Shortens a message that may quote a whole document.

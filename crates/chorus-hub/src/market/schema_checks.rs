@@ -1,6 +1,6 @@
 //! Runs the checks of schemas on threads that serve no requests, two at a time.
 
-use super::schema;
+use super::schema::{self, JobValue};
 use crate::{Result, limits};
 use chorus_wire::market::skill::SkillOffer;
 use chorus_wire::{Error, ErrorCode};
@@ -30,16 +30,28 @@ pub(crate) async fn check_input(skill: &Value, input: &Value) -> Result<()> {
     let Some(schema) = skill.get("input_schema").filter(|schema| !schema.is_null()) else {
         return Ok(());
     };
-    let schema = schema.clone();
-    let input = input.clone();
-    run_schema_check(move || schema::check_input_now(&schema, &input)).await
+    check_job_value(JobValue::Input, schema, input).await
 }
 
 /// Checks an output against the schema that the job was given with, as JSON.
 pub(crate) async fn check_output(schema: &str, output: &Value) -> Result<()> {
     let schema: Value = serde_json::from_str(schema).map_err(Error::internal)?;
-    let output = output.clone();
-    run_schema_check(move || schema::check_output_now(&schema, &output)).await
+    check_job_value(JobValue::Output, &schema, output).await
+}
+
+/// The verdict on an output, if it takes no longer than a statement of the transaction that asks; `None` otherwise.
+pub(crate) fn check_small_output(schema: &str, output: &Value) -> Option<Result<()>> {
+    let schema: Value = serde_json::from_str(schema).ok()?;
+    schema::check_small_value(JobValue::Output, &schema, output)
+}
+
+async fn check_job_value(which: JobValue, schema: &Value, value: &Value) -> Result<()> {
+    if let Some(verdict) = schema::check_small_value(which, schema, value) {
+        return verdict;
+    }
+    let schema = schema.clone();
+    let value = value.clone();
+    run_schema_check(move || schema::check_value_now(which, &schema, &value)).await
 }
 
 /// A stranger's schema can take the CPU for tens of milliseconds. On a thread of the runtime it

@@ -82,35 +82,81 @@ pub(crate) async fn apply_posting(
     else {
         return Ok(None);
     };
-    const CREDIT: &str = "insert into accounts (id, held_by, balance) values ($1, $2, $3)
-                        on conflict (id) do update set balance = accounts.balance + excluded.balance returning balance";
-    let to = [
-        SqlParam::id(new.to.account_id()),
-        SqlParam::optional_id(new.to.hold_payer()),
-        amount,
+    let to = credit_account(tx, new.to, new.amount).await?;
+    insert_posting(tx, new, now).await?;
+    Ok(Some(PostingBalances {
+        from: Credits::from_hundredths(from.int(0)?),
+        to,
+    }))
+}
+
+/// Adds the amount to an account, which is created when it is new. Returns its balance.
+async fn credit_account(
+    tx: &DbConnection<'_>,
+    account: LedgerAccount,
+    amount: Credits,
+) -> Result<Credits, DbError> {
+    const SQL: &str = "insert into accounts (id, held_by, balance) values ($1, $2, $3)
+                       on conflict (id) do update set balance = accounts.balance + excluded.balance returning balance";
+    let params = [
+        SqlParam::id(account.account_id()),
+        SqlParam::optional_id(account.hold_payer()),
+        SqlParam::Int(amount.to_hundredths()),
     ];
-    let to = tx
-        .query_first(CREDIT, &to)
+    let row = tx
+        .query_first(SQL, &params)
         .await?
         .ok_or_else(|| DbError::Other("an account took nothing".into()))?;
-    const INSERT: &str = "insert into postings (id, kind, debit, credit, amount, payer, payee, job_id, note, at)
-                         values ((select coalesce(max(id), 0) + 1 from postings), $1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    Ok(Credits::from_hundredths(row.int(0)?))
+}
+
+async fn insert_posting(
+    tx: &DbConnection<'_>,
+    new: &NewPosting<'_>,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    const SQL: &str = "insert into postings (id, kind, debit, credit, amount, payer, payee, job_id, note, at)
+                       values ((select coalesce(max(id), 0) + 1 from postings), $1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let params = [
         SqlParam::Text(new.kind),
         SqlParam::id(new.from.account_id()),
         SqlParam::id(new.to.account_id()),
-        amount,
+        SqlParam::Int(new.amount.to_hundredths()),
         SqlParam::optional_id(new.from.owner_id()),
         SqlParam::optional_id(new.to.owner_id()),
         SqlParam::optional_text(new.job_id),
         SqlParam::optional_text(new.note),
         SqlParam::Int(now.0),
     ];
-    tx.execute(INSERT, &params).await?;
-    Ok(Some(PostingBalances {
-        from: Credits::from_hundredths(from.int(0)?),
-        to: Credits::from_hundredths(to.int(0)?),
-    }))
+    tx.execute(SQL, &params).await.map(drop)
+}
+
+/// Removes the account of a hold and returns what it held; `None`, without any change, when that is less than `at_least`. The caller
+/// applies postings of the whole amount with [`credit_from_hold`], in the same transaction.
+pub(crate) async fn take_hold(
+    tx: &DbConnection<'_>,
+    job: JobId,
+    payer: OwnerId,
+    at_least: Credits,
+) -> Result<Option<Credits>, DbError> {
+    const SQL: &str = "delete from accounts where id = $1 and balance >= $2 returning balance";
+    let params = [
+        SqlParam::id(LedgerAccount::Hold { job, payer }.account_id()),
+        SqlParam::Int(at_least.to_hundredths()),
+    ];
+    let row = tx.query_first(SQL, &params).await?;
+    row.map(|row| row.int(0).map(Credits::from_hundredths))
+        .transpose()
+}
+
+/// Applies a posting from a hold that [`take_hold`] has removed.
+pub(crate) async fn credit_from_hold(
+    tx: &DbConnection<'_>,
+    new: &NewPosting<'_>,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    credit_account(tx, new.to, new.amount).await?;
+    insert_posting(tx, new, now).await
 }
 
 /// The balances of both accounts after a posting.
@@ -188,21 +234,6 @@ pub(crate) async fn read_held_credits(
     Ok(Credits::from_hundredths(
         row.map_or(Ok(0), |row| row.int(0))?,
     ))
-}
-
-/// Deletes the account of a hold whose balance is zero; its postings stay.
-pub(crate) async fn close_hold(
-    tx: &DbConnection<'_>,
-    job: JobId,
-    payer: OwnerId,
-) -> Result<(), DbError> {
-    let id = LedgerAccount::Hold { job, payer }.account_id();
-    tx.execute(
-        "delete from accounts where id = $1 and balance = 0",
-        &[SqlParam::id(id)],
-    )
-    .await
-    .map(drop)
 }
 
 /// A transfer that was applied before, and its reply.

@@ -118,7 +118,8 @@ async fn apply_in_transaction(
     is_checked: bool,
 ) -> Result<ReportStep> {
     // Reported again: the worker has not heard the answer.
-    if finish::has_same_result(&job, &finish::ending_from_result(result.clone())) {
+    let has_result = job.end.is_some() || job.delivery.is_some();
+    if has_result && finish::has_same_result(&job, &finish::ending_from_result(result.clone())) {
         return Ok(ReportStep::Applied(Box::new(job), true));
     }
     // A delivery is a result: a second one does not replace it.
@@ -137,12 +138,20 @@ async fn apply_in_transaction(
             ..
         } if is_decline(&code) && !is_late => return Ok(ReportStep::Declined(Box::new(job))),
         JobOutcome::Failure { .. } => finish::ending_from_result(result),
-        JobOutcome::Success { .. } => match &job.terms.output_schema {
-            Some(schema) if !is_checked && !is_late => {
-                return Ok(ReportStep::CheckOutput(schema.clone()));
+        JobOutcome::Success {
+            ref output_data, ..
+        } => {
+            if let Some(schema) = &job.terms.output_schema
+                && !is_checked
+                && !is_late
+            {
+                match schema_checks::check_small_output(schema, output_data) {
+                    Some(verdict) => verdict?,
+                    None => return Ok(ReportStep::CheckOutput(schema.clone())),
+                }
             }
-            Some(_) | None => finish::ending_from_result(result),
-        },
+            finish::ending_from_result(result)
+        }
     };
     let (job, counts) = finish::close_or_expire(txn, job, ending).await?;
     Ok(ReportStep::Applied(Box::new(job), counts && !is_late))

@@ -3,7 +3,7 @@
 use super::*;
 
 fn accepts(schema: &Value, input: &Value) -> bool {
-    match check_input_now(schema, input) {
+    match check_value_now(JobValue::Input, schema, input) {
         Ok(()) => true,
         Err(error) => {
             assert_eq!(error.code, ErrorCode::SkillMismatch, "{error}");
@@ -70,7 +70,8 @@ fn field_names_that_are_also_keywords_stay_field_names_in_the_short_form() {
 #[test]
 fn an_error_names_the_field_and_does_not_quote_the_whole_input() {
     let schema = json!({"text": "string"});
-    let error = check_input_now(&schema, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
+    let error =
+        check_value_now(JobValue::Input, &schema, &json!({"text": vec!["x"; 1_000]})).unwrap_err();
     assert!(
         error.message.starts_with("input_data.text ") && error.message.len() < 400,
         "{error}"
@@ -247,4 +248,31 @@ fn the_schemas_of_one_request_are_limited_together() {
     assert!(refused.message.contains("patterns together"), "{refused}");
     let refused = check_skill_schemas(&offers(parts(1_900), 6)).unwrap_err();
     assert!(refused.message.contains("parts together"), "{refused}");
+}
+
+/// R-99, D-98: only what is compiled and short is checked on the thread of a request.
+#[test]
+fn only_a_short_check_runs_where_it_is_asked_for() {
+    let small = |schema: &Value, value: &Value| check_small_value(JobValue::Input, schema, value);
+    let schema = json!({"short": "string"});
+    let fitting = json!({"short": "text"});
+    assert!(small(&schema, &fitting).is_none(), "it is not compiled yet");
+    assert!(accepts(&schema, &fitting));
+    assert!(small(&schema, &fitting).unwrap().is_ok());
+    // The verdict and its sentence are those of the long way.
+    let misfit = json!({"short": 7});
+    assert_eq!(
+        small(&schema, &misfit).unwrap().unwrap_err().message,
+        check_value_now(JobValue::Input, &schema, &misfit)
+            .unwrap_err()
+            .message
+    );
+    let long = json!({"short": "text", "rest": vec![0; 256]});
+    assert!(small(&schema, &long).is_none());
+    let pattern = json!({"type": "object", "properties": {"short": {"pattern": "^t"}}});
+    assert!(accepts(&pattern, &fitting));
+    assert!(
+        small(&pattern, &fitting).is_none(),
+        "a pattern may take long"
+    );
 }
