@@ -45,7 +45,7 @@ impl HubConnection {
             format!("Authorization: Bearer {}\r\n", self.key)
         };
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{key}Content-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{key}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             self.hub,
             body.len()
         );
