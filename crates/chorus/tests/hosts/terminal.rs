@@ -20,9 +20,13 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// `None` with a message without `script`.
+    /// `None` with a message without `script`; under CI that is a failure.
     pub fn start(command: &Command) -> Option<Self> {
         if Command::new("script").arg("--version").output().is_err() {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "`script` of util-linux is needed to make a terminal"
+            );
             println!("skipped: there is no program `script`, which makes a terminal");
             return None;
         }

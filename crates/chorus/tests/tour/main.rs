@@ -8,6 +8,7 @@ mod page;
 mod shell;
 mod walk;
 
+use shell::Shell;
 use walk::walk_page;
 
 #[test]
@@ -51,4 +52,13 @@ fn every_story_is_walked_through() {
             "{name} is not tested"
         );
     }
+}
+
+/// A page that fails half way leaves no `chorus offer` running.
+#[test]
+fn what_a_page_starts_in_the_background_ends_with_its_shell() {
+    let home = tempfile::tempdir().unwrap();
+    let mut shell = Shell::start(home.path());
+    shell.run("sleep 300 &");
+    assert!(shell.end(), "a process still has the output of the shell");
 }

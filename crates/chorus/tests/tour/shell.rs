@@ -1,9 +1,10 @@
 //! One shell for a whole page, and the hubs that the page starts.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Printed after each command to mark its end; no command of a page prints it.
@@ -23,23 +24,26 @@ fn read_lines(out: impl std::io::Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// A process that is killed when dropped.
+/// The first process of a group. The whole group is killed when it is dropped: a page that fails has commands in the background
+/// that it would have ended later.
 pub struct ProcessGuard(Child);
 
 impl Drop for ProcessGuard {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let group = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.0.wait();
     }
 }
 
-/// Bash with the tested binary first on its path, and nothing of this machine's user.
+/// Bash in a process group of its own, with the tested binary first on its path, and nothing of this machine's user.
 fn bash(home: &Path) -> Command {
     let binary = Path::new(env!("CARGO_BIN_EXE_chorus")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
     bash.args(["--noprofile", "--norc"])
         .current_dir(home)
+        .process_group(0)
         .env_clear()
         .env("PATH", path)
         .env("HOME", home)
@@ -69,7 +73,7 @@ pub fn start_hub(home: &Path, command: &str) -> (ProcessGuard, String) {
 pub struct Shell {
     input: ChildStdin,
     lines: Receiver<String>,
-    _bash: ProcessGuard,
+    bash: ProcessGuard,
 }
 
 impl Shell {
@@ -85,8 +89,15 @@ impl Shell {
         Self {
             input,
             lines,
-            _bash: ProcessGuard(bash),
+            bash: ProcessGuard(bash),
         }
+    }
+
+    /// Ends the shell and waits until all that it started has ended: then nothing holds its output open. False if something runs
+    /// on.
+    pub fn end(self) -> bool {
+        drop(self.bash);
+        self.lines.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Disconnected)
     }
 
     /// Runs a command; returns the lines that it printed and its exit code.
