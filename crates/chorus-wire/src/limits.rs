@@ -198,6 +198,9 @@ pub const RESUME_TOKEN_TTL: Duration = Duration::from_secs(24 * 3600);
 pub const CONSOLE_LINK_TTL: Duration = Duration::from_secs(300);
 /// Life of a console session: a working day. Afterwards the page asks to sign in again.
 pub const CONSOLE_SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
+/// Max console sessions of one key: the browsers of one person, with some that were never signed out. The oldest one ends when
+/// another is opened.
+pub const CONSOLE_SESSIONS_PER_KEY: usize = 16;
 
 /// Max rows of one history page. A larger `limit` counts as this one.
 pub const HISTORY_PAGE: usize = 1_000;

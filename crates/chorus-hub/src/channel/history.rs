@@ -166,16 +166,12 @@ pub async fn open_channel_stream(
         connected["resume_token"] = token.expose().into();
     }
     let member = actor.member.as_ref().map(|member| member.id);
-    let key_hash = principal
-        .require_caller()
-        .map(|caller| caller.key.hash)
-        .ok();
     let since = find_start(hub.delivery(), since).await?;
     let feed = open_channel_feed(
         hub.delivery(),
         actor.channel.id,
         member,
-        key_hash,
+        principal.credential_hashes(),
         since,
         &connected.to_string(),
     )
@@ -191,7 +187,11 @@ pub async fn open_channel_stream(
     let is_same_member = current_actor.member.map(|member| member.id) == member;
     let is_current_key = match principal {
         Principal::Agent(agent) => hub.identity().is_current_key(agent).await?,
-        Principal::Operator(_) | Principal::Anonymous => true,
+        Principal::Operator(operator) => {
+            let session = operator.console_session;
+            hub.identity().is_open_session(session).await?
+        }
+        Principal::Anonymous => true,
     };
     match (is_same_member, is_current_key) {
         (true, true) => Ok(feed),

@@ -3,7 +3,7 @@
 use super::frame_stream::RegisteredFrames;
 use super::log_follower::LogFollower;
 use super::membership::Membership;
-use crate::delivery::{LiveStreams, LocalStreams, StreamQueue, StreamTopic};
+use crate::delivery::{LiveStreams, LocalStreams, StreamQueue, StreamTopic, end_streams_of_key};
 use crate::identity::KeyCache;
 use crate::store::{
     CacheInvalidation, ClusterPeers, EntryKind, EntryPublisher, LogEntry, LogSeq, SubjectId,
@@ -41,9 +41,7 @@ impl ClusterStreams {
             self.local_streams.end_streams(subject, reason);
         }
         for ended in invalidation.iter().flat_map(|known| &known.ended_keys) {
-            for subject in &ended.subjects {
-                self.end_key_streams(*subject, &ended.hash, StreamEnd::KeyRotated);
-            }
+            end_streams_of_key(self, ended);
         }
     }
 }
@@ -120,6 +118,11 @@ impl LiveStreams for ClusterStreams {
     fn end_key_streams(&self, subject: SubjectId, key_hash: &[u8; 32], reason: StreamEnd) {
         self.local_streams
             .end_key_streams(subject, key_hash, reason);
+    }
+
+    fn end_operator_streams(&self, session_hash: &[u8; 32], reason: StreamEnd) {
+        self.local_streams
+            .end_operator_streams(session_hash, reason);
     }
 
     fn drain_streams(&self) {

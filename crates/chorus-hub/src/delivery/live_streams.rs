@@ -2,7 +2,7 @@
 
 use super::{StreamQueue, render};
 use crate::seal::SealKey;
-use crate::store::{EntryPublisher, LogEntry, LogSeq, RowId, SubjectId};
+use crate::store::{EndedKey, EntryPublisher, LogEntry, LogSeq, RowId, SubjectId};
 use crate::stream_end::StreamEnd;
 use chorus_wire::{limits, reach::StreamReach};
 use futures_util::FutureExt;
@@ -38,8 +38,10 @@ pub(crate) trait LiveStreams: EntryPublisher {
     fn stream_count(&self) -> usize;
     /// Ends every stream of the subject on this hub: its key was rotated, or it is unregistered.
     fn end_streams(&self, subject: SubjectId, reason: StreamEnd);
-    /// Ends the streams of the subject on this hub that this key opened.
+    /// Ends the streams of the subject on this hub that this key or console session opened.
     fn end_key_streams(&self, subject: SubjectId, key_hash: &[u8; 32], reason: StreamEnd);
+    /// Ends the streams of any subject on this hub that this console session of an operator opened.
+    fn end_operator_streams(&self, session_hash: &[u8; 32], reason: StreamEnd);
     /// Ends every stream and refuses new ones.
     fn drain_streams(&self);
     fn is_draining(&self) -> bool;
@@ -49,6 +51,16 @@ pub(crate) trait LiveStreams: EntryPublisher {
     /// Completes when peers know every change so far, or do not answer in time.
     fn wait_presence_synced(&self) -> BoxFuture<'_, ()> {
         std::future::ready(()).boxed()
+    }
+}
+
+/// Ends the streams on this hub that a key or console session opened.
+pub(crate) fn end_streams_of_key(streams: &dyn LiveStreams, ended: &EndedKey) {
+    for subject in &ended.subjects {
+        streams.end_key_streams(*subject, &ended.hash, StreamEnd::KeyRotated);
+    }
+    if ended.is_of_operator() {
+        streams.end_operator_streams(&ended.hash, StreamEnd::KeyRotated);
     }
 }
 
@@ -239,6 +251,14 @@ impl LiveStreams for LocalStreams {
             .flatten()
             .filter(|queue| queue.is_opened_by(key_hash))
             .for_each(|queue| queue.end_stream(reason));
+    }
+
+    fn end_operator_streams(&self, session_hash: &[u8; 32], reason: StreamEnd) {
+        self.for_each_queue(|queue| {
+            if queue.is_opened_by(session_hash) {
+                queue.end_stream(reason);
+            }
+        });
     }
 
     fn drain_streams(&self) {

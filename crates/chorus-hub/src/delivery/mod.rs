@@ -12,7 +12,7 @@ mod stream_feed;
 mod stream_queue;
 
 pub use inbox_peek::{InboxEvent, InboxPage, peek_inbox};
-pub(crate) use live_streams::{LiveStreams, LocalStreams, StreamTopic};
+pub(crate) use live_streams::{LiveStreams, LocalStreams, StreamTopic, end_streams_of_key};
 pub(crate) use pending_webhooks::PendingWebhook;
 pub use stream_feed::{FeedItem, StreamFeed};
 pub(crate) use stream_feed::{FeedReader, FeedSource};
@@ -145,7 +145,7 @@ pub async fn open_inbox(
         delivery,
         StreamTopic::Subject(agent.id.into()),
         FeedReader {
-            key_hash: Some(agent.key.hash),
+            credentials: principal.credential_hashes(),
             reach,
         },
         find_start(delivery, since).await?,

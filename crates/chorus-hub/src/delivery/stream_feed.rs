@@ -4,6 +4,7 @@ use super::live_streams::StreamTopic;
 use super::stream_queue::{QueueRead, StreamQueue};
 use super::{Delivery, render};
 use crate::Result;
+use crate::identity::CredentialHashes;
 use crate::limits;
 use crate::store::{
     ChannelId, DbConnection, DeliveryState, EntryKind, LogEntry, LogSeq, MemberId, SubjectId, log,
@@ -95,6 +96,7 @@ pub enum FeedItem {
 /// Opens a stream of activity for operators, after an activity id or from an instant.
 pub(crate) async fn open_activity_feed(
     delivery: &Delivery,
+    credentials: CredentialHashes,
     since: Option<HistoryStart>,
     connected: &str,
 ) -> Result<StreamFeed> {
@@ -109,7 +111,7 @@ pub(crate) async fn open_activity_feed(
     let mut feed = subscribe_feed(
         delivery,
         StreamTopic::Activity,
-        FeedReader::of_key(None),
+        FeedReader::with_credentials(credentials),
         since_seq,
     )
     .await?;
@@ -142,14 +144,14 @@ pub(crate) async fn open_channel_feed(
     delivery: &Delivery,
     channel_id: ChannelId,
     member_id: Option<MemberId>,
-    key_hash: Option<[u8; 32]>,
+    credentials: CredentialHashes,
     since: Option<LogSeq>,
     connected: &str,
 ) -> Result<StreamFeed> {
     let mut feed = open_log_feed(
         delivery,
         StreamTopic::Channel(channel_id.into()),
-        FeedReader::of_key(key_hash),
+        FeedReader::with_credentials(credentials),
         since,
         connected,
     )
@@ -168,16 +170,16 @@ pub(crate) async fn open_channel_feed(
 /// Who reads a stream of the log.
 #[derive(Clone, Copy)]
 pub(crate) struct FeedReader {
-    /// The hash of the key that opens the stream; `None` for an operator.
-    pub key_hash: Option<[u8; 32]>,
+    /// What opens the stream.
+    pub credentials: CredentialHashes,
     /// What the reader of an inbox does with a message.
     pub reach: StreamReach,
 }
 
 impl FeedReader {
-    fn of_key(key_hash: Option<[u8; 32]>) -> Self {
+    fn with_credentials(credentials: CredentialHashes) -> Self {
         Self {
-            key_hash,
+            credentials,
             reach: StreamReach::Turns,
         }
     }
@@ -206,7 +208,7 @@ async fn subscribe_feed(
     if delivery.live_streams().is_draining() {
         return Err(Error::unavailable("the hub is stopping"));
     }
-    let queue = Arc::new(StreamQueue::new(reader.key_hash, reader.reach));
+    let queue = Arc::new(StreamQueue::new(reader.credentials, reader.reach));
     let mut newest = delivery
         .live_streams()
         .subscribe(topic, queue.clone())

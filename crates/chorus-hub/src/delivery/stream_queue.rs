@@ -1,6 +1,7 @@
 //! The stream queue: a bounded buffer between the writer and one stream. When it is full, or the stream is not draining, it takes
 //! no more events and the feed continues from the log.
 
+use crate::identity::CredentialHashes;
 use crate::store::LogSeq;
 use crate::stream_end::StreamEnd;
 use bytes::Bytes;
@@ -32,8 +33,8 @@ struct QueueState {
 
 pub(crate) struct StreamQueue {
     state: Mutex<QueueState>,
-    /// The hash of the key that opened the stream; `None` for an operator.
-    key_hash: Option<[u8; 32]>,
+    /// What opened the stream.
+    credentials: CredentialHashes,
     /// What its reader does with a message.
     reach: StreamReach,
 }
@@ -50,10 +51,10 @@ impl QueueState {
 }
 
 impl StreamQueue {
-    pub fn new(key_hash: Option<[u8; 32]>, reach: StreamReach) -> Self {
+    pub fn new(credentials: CredentialHashes, reach: StreamReach) -> Self {
         Self {
             state: Mutex::default(),
-            key_hash,
+            credentials,
             reach,
         }
     }
@@ -62,8 +63,9 @@ impl StreamQueue {
         self.reach
     }
 
-    pub fn is_opened_by(&self, key_hash: &[u8; 32]) -> bool {
-        self.key_hash.as_ref() == Some(key_hash)
+    /// Whether the key or console session with this hash opened it.
+    pub fn is_opened_by(&self, hash: &[u8; 32]) -> bool {
+        self.credentials.contains(hash)
     }
 
     fn lock_state(&self) -> MutexGuard<'_, QueueState> {

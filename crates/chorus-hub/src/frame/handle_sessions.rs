@@ -228,14 +228,13 @@ impl HandleSessions {
             .for_each(Waker::wake);
     }
 
-    /// Ends every session; with `clear` the frames are dropped too.
-    /// Ends the sessions that this key opened.
+    /// Ends the sessions that this key or console session opened.
     pub fn end_key_sessions(&self, key_hash: &[u8; 32], reason: StreamEnd, now: Duration) {
         let sessions: Vec<Arc<FrameSession>> = self
             .write_state()
             .sessions
             .iter()
-            .filter(|session| session.key_hash.as_ref() == Some(key_hash))
+            .filter(|session| session.credentials.contains(key_hash))
             .cloned()
             .collect();
         for session in sessions {
@@ -245,6 +244,7 @@ impl HandleSessions {
         }
     }
 
+    /// Ends every session; with `clear` the frames are dropped too.
     pub fn end_sessions(&self, reason: StreamEnd, clear: bool, now: Duration) {
         let mut state = self.write_state();
         if clear {

@@ -72,7 +72,7 @@ pub async fn open_stream(
     let agent = principal.require_caller()?;
     let handle = require_own_handle(agent, &request.handle)?;
     let mut session = build_session(frames, agent, &request)?;
-    session.key_hash = Some(agent.key.hash);
+    session.credentials = principal.credential_hashes();
     let connected = ConnectedEvent {
         handle: &handle,
         instrument: &session.instrument,

@@ -1,5 +1,6 @@
 //! One live session of a handle: its names, its filter, and its cursor.
 
+use crate::identity::CredentialHashes;
 use crate::store::AgentId;
 use crate::stream_end::StreamEnd;
 use chorus_wire::frame::{FrameFilter, ScopeIdent};
@@ -18,8 +19,8 @@ pub(super) struct FrameSession {
     pub tool: ScopeIdent,
     pub filter: FrameFilter,
     pub opened_at: UnixMicros,
-    /// The hash of the key that opened it; it ends with the key.
-    pub key_hash: Option<[u8; 32]>,
+    /// What opened it; it ends with the key and with the console session.
+    pub credentials: CredentialHashes,
     pub stream_end: OnceLock<StreamEnd>,
     /// Frames that it had not read were dropped, and it has not got the gap event yet.
     pub has_gap: AtomicBool,
@@ -45,7 +46,7 @@ impl FrameSession {
             tool,
             filter,
             opened_at,
-            key_hash: None,
+            credentials: CredentialHashes::default(),
             stream_end: OnceLock::new(),
             has_gap: AtomicBool::new(false),
             cursor: AtomicU64::new(0),

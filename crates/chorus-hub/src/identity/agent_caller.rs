@@ -1,6 +1,6 @@
 //! An agent as the caller of a request: the agent, and the key that it came with.
 
-use crate::store::{Agent, AgentKeyRow, WriteTxn, agent_keys, principals};
+use crate::store::{Agent, AgentKeyRow, WriteTxn, agent_keys, principals, session_tokens};
 use chorus_wire::agent_key::{KeyScope, KeyScopes};
 use chorus_wire::time::UnixMicros;
 use chorus_wire::{Error, ErrorCode, Result};
@@ -34,6 +34,8 @@ pub(crate) struct CallerKey {
     pub id: Option<Arc<str>>,
     pub scopes: KeyScopes,
     pub expires_at: Option<UnixMicros>,
+    /// The hash of the console session that stands for the key.
+    pub console_session: Option<[u8; 32]>,
     /// The day of its last use, in days since 1970; shared by the clones in the cache.
     used_on: Arc<AtomicI64>,
 }
@@ -46,6 +48,7 @@ impl CallerKey {
             id: None,
             scopes: KeyScopes::ALL,
             expires_at: None,
+            console_session: None,
             used_on: Arc::default(),
         }
     }
@@ -68,6 +71,7 @@ impl From<&AgentKeyRow> for CallerKey {
             id: Some(row.id.as_str().into()),
             scopes: row.scopes,
             expires_at: row.expires_at,
+            console_session: None,
             used_on: Arc::new(AtomicI64::new(row.used_on.unwrap_or_default())),
         }
     }
@@ -86,7 +90,31 @@ impl AgentCaller {
     }
 }
 
-/// Checks inside a transaction that the caller's key has not ended since the request authenticated.
+/// The credentials that a stream was opened with: it ends with each of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CredentialHashes {
+    /// `None` for an operator, whose key ends with the configuration.
+    pub key: Option<[u8; 32]>,
+    pub console_session: Option<[u8; 32]>,
+}
+
+impl CredentialHashes {
+    pub fn contains(&self, hash: &[u8; 32]) -> bool {
+        self.key.as_ref() == Some(hash) || self.console_session.as_ref() == Some(hash)
+    }
+}
+
+impl From<&CallerKey> for CredentialHashes {
+    fn from(key: &CallerKey) -> Self {
+        Self {
+            key: Some(key.hash),
+            console_session: key.console_session,
+        }
+    }
+}
+
+/// Checks inside a transaction that the caller's key has not ended since the request authenticated, and that its
+/// console session has not.
 pub(crate) async fn require_live_key(txn: &WriteTxn<'_>, caller: &AgentCaller) -> Result<()> {
     let is_live = match &caller.key.id {
         None => principals::find_agent(&txn.tx, caller.id)
@@ -96,7 +124,13 @@ pub(crate) async fn require_live_key(txn: &WriteTxn<'_>, caller: &AgentCaller) -
             .await?
             .is_some_and(|row| !CallerKey::from(&row).is_expired(txn.now())),
     };
-    match is_live {
+    let has_session = match &caller.key.console_session {
+        Some(hash) => session_tokens::find_session_token(&txn.tx, hash, txn.now())
+            .await?
+            .is_some(),
+        None => true,
+    };
+    match is_live && has_session {
         true => Ok(()),
         false => Err(ErrorCode::Unauthorized.into()),
     }

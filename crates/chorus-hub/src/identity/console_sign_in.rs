@@ -5,13 +5,14 @@
 
 use super::key_cache::{self, find_token_caller};
 use super::{AgentCaller, Identity, OperatorCaller, OperatorKey, Principal, require_live_key};
-use crate::store::session_tokens::{self, NO_AGENT, RedeemedToken};
-use crate::store::{AgentId, WriteTxn};
+use crate::store::session_tokens::{
+    self, ConsoleSessionRow, NO_AGENT, NewSessionToken, RedeemedToken,
+};
+use crate::store::{CacheInvalidation, EndedKey, SubjectId, WriteTxn, channels};
 use crate::{Result, random};
 use chorus_wire::reply::{ConsoleLink, ConsoleSession, ConsoleSessionEnded};
 use chorus_wire::{Error, ErrorCode, limits, secret::Secret};
 use std::net::IpAddr;
-use std::time::Duration;
 
 const LINK_PREFIX: &str = "cl_";
 /// Two prefixes, so that the page knows without a request which views to show.
@@ -86,7 +87,14 @@ async fn insert_link(
                     (NO_AGENT, Some(format!("{fingerprint:016x}")))
                 }
             };
-            insert_token(txn, &link.link_token, agent, made_with.as_deref(), life).await?;
+            let new_link = NewSessionToken {
+                hash: key_cache::hash_secret(link.link_token.expose()),
+                principal: agent,
+                made_with: made_with.as_deref(),
+                console_session: None,
+                expires_at: txn.now().saturating_add(life),
+            };
+            session_tokens::insert_session_token(&txn.tx, new_link).await?;
             // a link of an operator is a credential.
             principal.record_operator_act(txn, "create_console_link", "");
             Ok(link.clone())
@@ -94,11 +102,11 @@ async fn insert_link(
         .await
 }
 
-/// `POST /console/session`: spends the link.
-pub async fn sign_in_to_console(
+/// `POST /console/session`: spends the link. Returns also the sessions that ended because their key had too many.
+pub(crate) async fn open_console_session(
     identity: &Identity,
     link_token: &Secret,
-) -> Result<ConsoleSession> {
+) -> Result<(ConsoleSession, Vec<EndedKey>)> {
     let link_refused = || {
         let message = "the link was used before, or is older than five minutes; run `chorus console` for a new one";
         Error::new(ErrorCode::Unauthorized, message)
@@ -111,7 +119,7 @@ pub async fn sign_in_to_console(
     let life = limits::CONSOLE_SESSION_TTL;
     let agent_token = random::new_secret(AGENT_SESSION_PREFIX);
     let operator_token = random::new_secret(OPERATOR_SESSION_PREFIX);
-    let session_token = identity
+    let (session_token, replaced) = identity
         .store
         .write(async move |txn| {
             let now = txn.now();
@@ -122,36 +130,95 @@ pub async fn sign_in_to_console(
                 _ => &agent_token,
             };
             // A link whose key has ended in the meantime is refused at the first use of the session.
-            insert_token(txn, token, link.principal, link.made_with.as_deref(), life).await?;
-            Ok(Some(token.clone()))
+            let replaced = insert_session(txn, token, &link).await?;
+            Ok(Some((token.clone(), replaced)))
         })
         .await?
         .ok_or_else(link_refused)?;
-    Ok(ConsoleSession {
+    let session = ConsoleSession {
         session_token,
         expires_in_seconds: life.as_secs(),
-    })
+    };
+    Ok((session, replaced))
 }
 
-/// `DELETE /console/session`: the page signs out. Keys are not ended by it.
-pub async fn sign_out_of_console(
+/// Stores a new session of the key that made the link, and ends the oldest ones that the key has too many.
+async fn insert_session(
+    txn: &mut WriteTxn<'_>,
+    token: &Secret,
+    link: &RedeemedToken,
+) -> Result<Vec<EndedKey>> {
+    let hash = key_cache::hash_secret(token.expose());
+    let made_with = link.made_with.as_deref();
+    let new_session = NewSessionToken {
+        hash,
+        principal: link.principal,
+        made_with,
+        console_session: Some(hash),
+        expires_at: txn.now().saturating_add(limits::CONSOLE_SESSION_TTL),
+    };
+    session_tokens::insert_session_token(&txn.tx, new_session).await?;
+    let max_sessions = limits::CONSOLE_SESSIONS_PER_KEY;
+    let surplus =
+        session_tokens::list_surplus_sessions(&txn.tx, link.principal, made_with, max_sessions)
+            .await?;
+    end_sessions(txn, &surplus).await
+}
+
+/// Ends sessions with the tokens that were made in them, and tells the other hubs to end their streams. The caller ends those
+/// of this hub after the commit.
+pub(crate) async fn end_sessions(
+    txn: &mut WriteTxn<'_>,
+    sessions: &[ConsoleSessionRow],
+) -> Result<Vec<EndedKey>> {
+    let mut ended = Vec::new();
+    for session in sessions {
+        session_tokens::delete_console_session(&txn.tx, session).await?;
+        let mut subjects = Vec::new();
+        if session.principal != NO_AGENT {
+            let members = channels::list_memberships(&txn.tx, session.principal).await?;
+            subjects.push(session.principal.into());
+            subjects.extend(members.iter().map(|member| SubjectId::from(member.id)));
+        }
+        ended.push(EndedKey {
+            hash: session.hash,
+            subjects,
+        });
+    }
+    if !ended.is_empty() {
+        txn.invalidate_caches(&CacheInvalidation {
+            ended_keys: ended.clone(),
+            ..CacheInvalidation::default()
+        });
+    }
+    Ok(ended)
+}
+
+/// `DELETE /console/session`: the page signs out. Keys are not ended by it. Returns what ended.
+pub(crate) async fn end_console_session(
     identity: &Identity,
     credential: Option<&str>,
-) -> Result<ConsoleSessionEnded> {
-    let Some(token) = credential.filter(|text| is_sign_in_credential(text)) else {
-        return Ok(ConsoleSessionEnded { ended: false });
+) -> Result<(ConsoleSessionEnded, Vec<EndedKey>)> {
+    let Some(token) = credential.filter(|text| is_console_session(text)) else {
+        return Ok((ConsoleSessionEnded { ended: false }, Vec::new()));
     };
-    let token_hash = key_cache::hash_secret(token);
-    let redeemed = identity
+    let hash = key_cache::hash_secret(token);
+    let ended = identity
         .store
         .write(async move |txn| {
             let now = txn.now();
-            Ok(session_tokens::redeem_session_token(&txn.tx, &token_hash, now).await?)
+            let session = session_tokens::find_session_token(&txn.tx, &hash, now).await?;
+            let session = session.map(|session| ConsoleSessionRow {
+                hash,
+                principal: session.principal,
+            });
+            end_sessions(txn, session.as_slice()).await
         })
         .await?;
-    Ok(ConsoleSessionEnded {
-        ended: redeemed.is_some(),
-    })
+    let reply = ConsoleSessionEnded {
+        ended: !ended.is_empty(),
+    };
+    Ok((reply, ended))
 }
 
 /// The principal of a session. It is looked up at every request: a page makes few, and a session that was ended on another hub
@@ -166,7 +233,11 @@ pub(super) async fn authenticate_sign_in(
     let (session, caller) = identity
         .store
         .read(async move |tx| {
-            let session = session_tokens::find_session_token(tx, &token_hash, now).await?;
+            let mut session = session_tokens::find_session_token(tx, &token_hash, now).await?;
+            if let Some(session) = &mut session {
+                // Sessions from before the column say nothing.
+                session.console_session = Some(token_hash);
+            }
             let caller = match &session {
                 Some(session) if session.principal != NO_AGENT => {
                     find_token_caller(tx, session, now).await?
@@ -182,7 +253,11 @@ pub(super) async fn authenticate_sign_in(
     }
     session
         .and_then(|session| find_operator_key(identity, &session))
-        .map(|key| Principal::Operator(OperatorCaller::new(key, address)))
+        .map(|key| {
+            let mut operator = OperatorCaller::new(key, address);
+            operator.console_session = Some(token_hash);
+            Principal::Operator(operator)
+        })
         .ok_or_else(|| ErrorCode::Unauthorized.into())
 }
 
@@ -198,17 +273,4 @@ fn find_operator_key<'a>(
     identity
         .key_cache()
         .find_operator_by_fingerprint(fingerprint)
-}
-
-async fn insert_token(
-    txn: &WriteTxn<'_>,
-    token: &Secret,
-    agent: AgentId,
-    made_with: Option<&str>,
-    life: Duration,
-) -> Result<()> {
-    let token_hash = key_cache::hash_secret(token.expose());
-    let expires = txn.now().saturating_add(life);
-    session_tokens::insert_session_token(&txn.tx, &token_hash, agent, made_with, expires).await?;
-    Ok(())
 }

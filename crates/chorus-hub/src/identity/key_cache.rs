@@ -360,9 +360,10 @@ pub(super) async fn find_token_caller(
         (None, None) => None,
     };
     let agent = agent.map(Arc::new);
-    let caller = agent
-        .zip(key)
-        .map(|(agent, key)| AgentCaller { agent, key });
+    let caller = agent.zip(key).map(|(agent, mut key)| {
+        key.console_session = token.console_session;
+        AgentCaller { agent, key }
+    });
     Ok(caller.filter(|caller| !caller.key.is_expired(now)))
 }
 

@@ -14,11 +14,9 @@ pub mod rate_limit;
 mod session_token;
 
 pub use agent_caller::AgentCaller;
-pub(crate) use agent_caller::{CallerKey, DAY_MICROS, require_live_key};
-pub use console_sign_in::{
-    create_console_link, create_operator_link, is_sign_in_credential, sign_in_to_console,
-    sign_out_of_console,
-};
+pub(crate) use agent_caller::{CallerKey, CredentialHashes, DAY_MICROS, require_live_key};
+pub use console_session::{create_console_link, create_operator_link, is_console_session};
+pub(crate) use console_session::{end_console_session, end_sessions, open_console_session};
 pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};
 pub use key_cache::{authenticate, authenticate_replaced_key, needs_lookup};
@@ -38,6 +36,7 @@ use crate::clock::Clock;
 use crate::settings::HubOptions;
 use crate::start_error::StartError;
 use crate::store::Store;
+use crate::store::session_tokens::find_session_token;
 use chorus_wire::identity::AgentName;
 use rate_limit::{BudgetAuthority, RateBudgets};
 use std::sync::Arc;
@@ -105,13 +104,27 @@ impl Identity {
         &self.state.rate_budgets
     }
 
-    /// Whether the key with which this agent authenticated is still valid.
+    /// Whether the key and the console session with which this agent authenticated are still valid.
     pub(crate) async fn is_current_key(&self, caller: &AgentCaller) -> Result<bool> {
+        if !self.is_open_session(caller.key.console_session).await? {
+            return Ok(false);
+        }
         let found = self
             .key_cache()
             .find_by_key(&self.store, caller.key.hash, self.clock.now())
             .await?;
         Ok(found.is_some_and(|known| known.id == caller.id))
+    }
+
+    /// Whether this console session, if there is one, has not ended.
+    pub(crate) async fn is_open_session(&self, console_session: Option<[u8; 32]>) -> Result<bool> {
+        let Some(hash) = console_session else {
+            return Ok(true);
+        };
+        let now = self.clock.now();
+        self.store
+            .read(async move |tx| Ok(find_session_token(tx, &hash, now).await?.is_some()))
+            .await
     }
 }
 

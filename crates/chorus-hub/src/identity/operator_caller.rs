@@ -61,6 +61,8 @@ pub struct OperatorCaller {
     pub fingerprint: u64,
     pub(crate) label: Option<Arc<str>>,
     pub(crate) address: Option<IpAddr>,
+    /// The hash of the console session that stands for the key.
+    pub(crate) console_session: Option<[u8; 32]>,
 }
 
 impl OperatorCaller {
@@ -69,6 +71,7 @@ impl OperatorCaller {
             fingerprint: key.fingerprint(),
             label: key.label.clone(),
             address,
+            console_session: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The party on whose behalf a request acts.
 
-use super::{AgentCaller, OperatorCaller};
+use super::{AgentCaller, CredentialHashes, OperatorCaller};
 use crate::Result;
 use crate::store::{Agent, WriteTxn};
 use chorus_wire::{Error, ErrorCode};
@@ -43,6 +43,18 @@ impl Principal {
                 ErrorCode::Forbidden,
                 "this needs an operator's key",
             )),
+        }
+    }
+
+    /// What a stream of this principal ends with.
+    pub(crate) fn credential_hashes(&self) -> CredentialHashes {
+        match self {
+            Principal::Anonymous => CredentialHashes::default(),
+            Principal::Agent(caller) => CredentialHashes::from(&caller.key),
+            Principal::Operator(operator) => CredentialHashes {
+                key: None,
+                console_session: operator.console_session,
+            },
         }
     }
 

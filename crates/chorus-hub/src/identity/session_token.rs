@@ -1,7 +1,7 @@
 //! Session tokens: single-use credentials for streams of clients that cannot set a header.
 
 use super::{Identity, Principal, key_cache, require_live_key};
-use crate::store::session_tokens;
+use crate::store::session_tokens::{self, NewSessionToken};
 use crate::{Result, random};
 use chorus_wire::{limits, reply::SessionToken, secret::Secret};
 use std::time::Duration;
@@ -38,11 +38,14 @@ async fn insert_token(
         .write_repeatable(async move |txn| {
             // a key that was rotated since the request authenticated opens nothing, so it gets no token either.
             require_live_key(txn, &caller).await?;
-            let expires = txn.now().saturating_add(life);
-            let made_with = caller.key.id.as_deref();
-            let id = caller.id;
-            session_tokens::insert_session_token(&txn.tx, &token_hash, id, made_with, expires)
-                .await?;
+            let new_token = NewSessionToken {
+                hash: token_hash,
+                principal: caller.id,
+                made_with: caller.key.id.as_deref(),
+                console_session: caller.key.console_session,
+                expires_at: txn.now().saturating_add(life),
+            };
+            session_tokens::insert_session_token(&txn.tx, new_token).await?;
             Ok(SessionToken {
                 session_token: token.clone(),
                 expires_in_seconds: life.as_secs(),

@@ -2,6 +2,7 @@
 
 use super::list_member_ids;
 use crate::context::HubContext;
+use crate::delivery::end_streams_of_key;
 use crate::frame::Frames;
 use crate::identity::{AgentCaller, DAY_MICROS, IdempotencyKey, hash_secret, require_live_key};
 use crate::store::key_rotations::{self, PendingRotation};
@@ -288,9 +289,8 @@ async fn end_further_key(txn: &mut WriteTxn<'_>, row: &AgentKeyRow) -> Result<En
 pub(super) fn apply_ended_keys(hub: &HubContext, frames: &Frames, ended_keys: &[EndedKey]) {
     hub.identity().key_cache().forget_keys(ended_keys);
     for ended in ended_keys {
+        end_streams_of_key(hub.live_streams(), ended);
         for subject in &ended.subjects {
-            hub.live_streams()
-                .end_key_streams(*subject, &ended.hash, StreamEnd::KeyRotated);
             frames.end_key_streams(subject.as_agent(), &ended.hash, StreamEnd::KeyRotated);
         }
     }

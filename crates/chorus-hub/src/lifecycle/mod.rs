@@ -1,6 +1,7 @@
 //! Operations that touch several protocols: registering, rotating a key, unregistering, and listing agents with their presence.
 
 mod admission;
+mod console_sessions;
 pub mod contact;
 mod directory;
 mod endpoint_secret;
@@ -11,6 +12,8 @@ mod register;
 mod rotate;
 mod unregister;
 
+pub(crate) use console_sessions::end_expired_sessions;
+pub use console_sessions::{end_console_session, open_console_session};
 pub use directory::{
     DirectoryPage, get_agent_record, get_invite_card, list_agent_records, list_directory,
 };

@@ -5,8 +5,8 @@ use crate::delivery::{StreamFeed, open_activity_feed, render};
 use crate::store::log;
 use crate::{Principal, Result};
 use chorus_wire::cursor::HistoryStart;
-use chorus_wire::limits;
 use chorus_wire::reply::ActivityRow;
+use chorus_wire::{ErrorCode, limits};
 use serde_json::json;
 
 /// `GET /activity?since=`
@@ -40,5 +40,15 @@ pub async fn open_activity_stream(
 ) -> Result<StreamFeed> {
     principal.require_operator()?;
     let connected = json!({"timestamp": hub.clock().now()}).to_string();
-    open_activity_feed(hub.delivery(), since, &connected).await
+    let credentials = principal.credential_hashes();
+    let feed = open_activity_feed(hub.delivery(), credentials, since, &connected).await?;
+    // A page that signed out before the subscription ended the streams that were open then, but not this one.
+    match hub
+        .identity()
+        .is_open_session(credentials.console_session)
+        .await?
+    {
+        true => Ok(feed),
+        false => Err(ErrorCode::Unauthorized.into()),
+    }
 }

@@ -32,6 +32,7 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
         {}
     }
     lifecycle::end_expired_keys(hub, frames).await?;
+    lifecycle::end_expired_sessions(hub, frames).await?;
     jobs::run_due_jobs(hub).await
 }
 
@@ -80,6 +81,7 @@ fn spawn_due_work(frames: &Frames) {
             for outcome in [
                 jobs::run_due_jobs(hub).await,
                 lifecycle::end_expired_keys(hub, &frames).await,
+                lifecycle::end_expired_sessions(hub, &frames).await,
                 outbox_worker::start_due_posts(hub.delivery())
                     .await
                     .map(drop),

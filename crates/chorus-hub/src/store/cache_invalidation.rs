@@ -29,12 +29,19 @@ pub(crate) struct CacheInvalidation {
     pub ended_keys: Vec<EndedKey>,
 }
 
-/// A key that was rotated, was revoked or has expired.
+/// A key that was rotated, was revoked or has expired, or a console session that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndedKey {
     pub hash: [u8; 32],
-    /// The agent and its memberships: the streams of these that this key opened end.
+    /// The agent and its memberships: the streams of these that this key opened end. Empty for the session of an operator, who
+    /// reads the streams of every subject.
     pub subjects: Vec<SubjectId>,
+}
+
+impl EndedKey {
+    pub fn is_of_operator(&self) -> bool {
+        self.subjects.is_empty()
+    }
 }
 
 impl CacheInvalidation {

@@ -116,6 +116,7 @@ mod tests {
             fingerprint: 0,
             label: None,
             address: None,
+            console_session: None,
         });
         for _ in 0..20 {
             register(&hub, "guest@chorus").await;

@@ -34,7 +34,9 @@ pub(crate) async fn run_retention_step(
             &[SqlParam::Int(keys_until.0), SqlParam::Int(STEP_ROWS)],
         )
         .await?;
-    let delete_tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1 order by expires_at limit $2)";
+    // Not console sessions: their streams end with them.
+    let delete_tokens = "delete from sessions where token_hash in (select token_hash from sessions where expires_at <= $1
+         and (console_session is null or console_session <> token_hash) order by expires_at limit $2)";
     trimmed += txn
         .tx
         .execute(

@@ -3,21 +3,31 @@
 use super::{AgentId, DbConnection, DbError, SqlParam};
 use chorus_wire::time::UnixMicros;
 
+/// A token to store.
+pub(crate) struct NewSessionToken<'a> {
+    pub hash: [u8; 32],
+    pub principal: AgentId,
+    /// The further key that made it; `None` for the key of the registration.
+    pub made_with: Option<&'a str>,
+    /// The console session that it is, or that it was made in.
+    pub console_session: Option<[u8; 32]>,
+    pub expires_at: UnixMicros,
+}
+
 pub(crate) async fn insert_session_token(
     tx: &DbConnection<'_>,
-    hash: &[u8; 32],
-    principal: AgentId,
-    made_with: Option<&str>,
-    expires: UnixMicros,
+    token: NewSessionToken<'_>,
 ) -> Result<(), DbError> {
-    const SQL: &str = "insert into sessions (token_hash, principal, expires_at, made_with) values ($1, $2, $3, $4)";
+    const SQL: &str = "insert into sessions (token_hash, principal, expires_at, made_with, console_session) values ($1, $2, $3, $4, $5)";
+    let console_session = token.console_session.as_ref();
     tx.execute(
         SQL,
         &[
-            SqlParam::Bytes(hash),
-            SqlParam::id(principal),
-            SqlParam::Int(expires.0),
-            SqlParam::optional_text(made_with),
+            SqlParam::Bytes(&token.hash),
+            SqlParam::id(token.principal),
+            SqlParam::Int(token.expires_at.0),
+            SqlParam::optional_text(token.made_with),
+            SqlParam::optional_bytes(console_session.map(|hash| &hash[..])),
         ],
     )
     .await
@@ -72,11 +82,12 @@ pub(crate) async fn retie_session_tokens(
 /// of agents begin with 1.
 pub(crate) const NO_AGENT: AgentId = AgentId(0);
 
-/// The agent of a session token and the further key that made it.
+/// The agent of a session token, the further key that made it, and its console session.
 #[derive(Clone, Debug)]
 pub(crate) struct RedeemedToken {
     pub principal: AgentId,
     pub made_with: Option<String>,
+    pub console_session: Option<[u8; 32]>,
 }
 
 /// Deletes the token and returns what it stands for, if it had not expired. Of two requests with one token, only one finds it.
@@ -85,8 +96,7 @@ pub(crate) async fn redeem_session_token(
     hash: &[u8; 32],
     now: UnixMicros,
 ) -> Result<Option<RedeemedToken>, DbError> {
-    const SQL: &str =
-        "delete from sessions where token_hash = $1 returning principal, expires_at, made_with";
+    const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at, made_with, console_session";
     read_token(tx, SQL, hash, now).await
 }
 
@@ -96,7 +106,7 @@ pub(crate) async fn find_session_token(
     hash: &[u8; 32],
     now: UnixMicros,
 ) -> Result<Option<RedeemedToken>, DbError> {
-    const SQL: &str = "select principal, expires_at, made_with from sessions where token_hash = $1";
+    const SQL: &str = "select principal, expires_at, made_with, console_session from sessions where token_hash = $1";
     read_token(tx, SQL, hash, now).await
 }
 
@@ -113,8 +123,81 @@ async fn read_token(
     let principal = columns.id()?;
     let expires_at = columns.int()?;
     let made_with = columns.maybe_text()?;
+    let console_session = columns.maybe_bytes()?.and_then(|hash| hash.try_into().ok());
     Ok((expires_at > now.0).then_some(RedeemedToken {
         principal,
         made_with,
+        console_session,
     }))
+}
+
+/// A console session that is to end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConsoleSessionRow {
+    pub hash: [u8; 32],
+    pub principal: AgentId,
+}
+
+/// Deletes a console session with the tokens that were made in it. Returns whether it was there.
+pub(crate) async fn delete_console_session(
+    tx: &DbConnection<'_>,
+    session: &ConsoleSessionRow,
+) -> Result<bool, DbError> {
+    let hash = SqlParam::Bytes(&session.hash);
+    let deleted = tx
+        .execute("delete from sessions where token_hash = $1", &[hash])
+        .await?;
+    tx.execute(
+        "delete from sessions where principal = $1 and console_session = $2",
+        &[
+            SqlParam::id(session.principal),
+            SqlParam::Bytes(&session.hash),
+        ],
+    )
+    .await?;
+    Ok(deleted > 0)
+}
+
+/// The console sessions that one key has beyond `max_sessions`, the oldest ones.
+pub(crate) async fn list_surplus_sessions(
+    tx: &DbConnection<'_>,
+    principal: AgentId,
+    made_with: Option<&str>,
+    max_sessions: usize,
+) -> Result<Vec<ConsoleSessionRow>, DbError> {
+    const SQL: &str = "select token_hash, principal from sessions where principal = $1 and console_session = token_hash
+         and coalesce(made_with, '') = $2 order by expires_at desc, token_hash";
+    let params = [
+        SqlParam::id(principal),
+        SqlParam::Text(made_with.unwrap_or_default()),
+    ];
+    let mut sessions = read_sessions(tx, SQL, &params).await?;
+    Ok(sessions.split_off(max_sessions.min(sessions.len())))
+}
+
+/// Console sessions whose time is over.
+pub(crate) async fn list_expired_sessions(
+    tx: &DbConnection<'_>,
+    now: UnixMicros,
+    limit: i64,
+) -> Result<Vec<ConsoleSessionRow>, DbError> {
+    const SQL: &str = "select token_hash, principal from sessions where expires_at <= $1 and console_session = token_hash
+         order by expires_at limit $2";
+    read_sessions(tx, SQL, &[SqlParam::Int(now.0), SqlParam::Int(limit)]).await
+}
+
+async fn read_sessions(
+    tx: &DbConnection<'_>,
+    sql: &'static str,
+    params: &[SqlParam<'_>],
+) -> Result<Vec<ConsoleSessionRow>, DbError> {
+    let rows = tx.query(sql, params).await?;
+    let mut sessions = Vec::new();
+    for row in rows {
+        let mut columns = row.columns();
+        let hash = columns.maybe_bytes()?.and_then(|hash| hash.try_into().ok());
+        let principal = columns.id()?;
+        sessions.extend(hash.map(|hash| ConsoleSessionRow { hash, principal }));
+    }
+    Ok(sessions)
 }

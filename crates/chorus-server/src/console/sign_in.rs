@@ -4,7 +4,7 @@ use crate::http::auth::{self, RequireKey};
 use crate::http::reply::{self, ApiResult};
 use crate::http::{admission, app_state::AppState, body::JsonBytes};
 use axum::extract::State;
-use chorus_hub::identity;
+use chorus_hub::{identity, lifecycle};
 use chorus_wire::console::ConsoleSignIn;
 use chorus_wire::reply::{ConsoleLink, ConsoleSession, ConsoleSessionEnded, SuccessReply};
 use chorus_wire::secret::Secret;
@@ -57,7 +57,7 @@ async fn open_console_session(
     let link_token = Secret::new(ConsoleSignIn::parse(&body)?.link_token);
     // A link is a secret that can be guessed at (D-20).
     admission::check_guesses_left(&state, &parts).await?;
-    let opened = identity::sign_in_to_console(state.hub.identity(), &link_token).await;
+    let opened = lifecycle::open_console_session(&state.hub, state.hub.frames(), &link_token).await;
     // Not when the store was away: that is no guess.
     if matches!(&opened, Err(error) if error.code == ErrorCode::Unauthorized) {
         admission::charge_wrong_secret(&state, &parts).await?;
@@ -79,6 +79,6 @@ async fn end_console_session(
     reply::wrapped_json(
         &state,
         StatusCode::OK,
-        identity::sign_out_of_console(state.hub.identity(), credential).await?,
+        lifecycle::end_console_session(&state.hub, state.hub.frames(), credential).await?,
     )
 }

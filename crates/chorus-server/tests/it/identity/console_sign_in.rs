@@ -1,6 +1,7 @@
 //! Console links and sessions: single use, the rights of the key that made them, and their end.
 
-use crate::support::actors::{Answer, Caller};
+use crate::support::actors::channel::create_channel;
+use crate::support::actors::{Answer, Caller, Stream};
 use crate::support::hub::Hub;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -144,4 +145,108 @@ story!(an_operator_signs_in_by_link_too, |hub| async {
         .get("/invites")
         .await
         .refused(401, "ERR_UNAUTHORIZED");
+});
+
+/// As many sessions as one key may have.
+const SESSIONS_PER_KEY: usize = 16;
+
+story!(
+    a_key_has_few_sessions_and_the_oldest_ends_first,
+    |hub| async {
+        // Invariant 6
+        let alice = hub.agent("alice").await;
+        let narrow = json!({"label": "reader", "scopes": ["read"]});
+        let further = alice.post("/agent/keys", &narrow).await.data(201);
+        let reader = alice.with_key(further["key"].as_str().unwrap());
+        let of_reader = open_session(&hub, &reader).await;
+        let first = open_session(&hub, &alice).await;
+        let mut inbox = first.stream("/agent/inbox").await;
+        inbox.next("connected").await;
+        let mut others = Vec::new();
+        for _ in 1..SESSIONS_PER_KEY {
+            hub.advance(Duration::from_secs(1));
+            others.push(open_session(&hub, &alice).await);
+        }
+        first.get("/agent/messages").await.data(200);
+        hub.advance(Duration::from_secs(1));
+        others.push(open_session(&hub, &alice).await);
+        first
+            .get("/agent/messages")
+            .await
+            .refused(401, "ERR_UNAUTHORIZED");
+        inbox.ended().await;
+        for session in &others {
+            session.get("/agent/messages").await.data(200);
+        }
+        // Another key has sessions of its own.
+        of_reader.get("/agent/messages").await.data(200);
+    }
+);
+
+/// Opens a stream with a session token, as a page does.
+async fn open_page_stream(hub: &Hub, session: &Caller, path: &str) -> Stream {
+    let token = session.post("/agent/session", &json!({})).await.data(200);
+    let token = token["session_token"].as_str().unwrap();
+    hub.anonymous()
+        .stream(&format!("{path}?session={token}"))
+        .await
+}
+
+story!(streams_end_when_their_page_signs_out, |hub| async {
+    //
+    let alice = hub.agent("alice").await;
+    let room = create_channel(&alice, "room").await;
+    let session = open_session(&hub, &alice).await;
+    let mut by_header = session.stream("/agent/inbox").await;
+    by_header.next("connected").await;
+    let mut by_token = open_page_stream(&hub, &session, "/agent/inbox").await;
+    let resume_token = by_token.next("connected").await.data["resume_token"].clone();
+    let mut in_room = open_page_stream(&hub, &session, &format!("{room}/stream")).await;
+    in_room.next("connected").await;
+    let unspent = session.post("/agent/session", &json!({})).await.data(200);
+    let mut of_key = alice.stream("/agent/inbox").await;
+    of_key.next("connected").await;
+    session.delete("/console/session").await.data(200);
+    for stream in [&mut by_header, &mut by_token, &mut in_room] {
+        stream.ended().await;
+    }
+    for token in [resume_token, unspent["session_token"].clone()] {
+        let token = token.as_str().unwrap();
+        hub.anonymous()
+            .get(&format!("/agent/inbox?session={token}"))
+            .await
+            .refused(401, "ERR_UNAUTHORIZED");
+    }
+    // The key goes on.
+    let bob = hub.agent("bob").await;
+    bob.send_expecting("alice", "still here", "delivered_sse")
+        .await;
+    of_key.next("message").await;
+});
+
+story!(streams_end_when_their_session_expires, |hub| async {
+    //
+    let alice = hub.agent("alice").await;
+    let session = open_session(&hub, &alice).await;
+    let mut inbox = session.stream("/agent/inbox").await;
+    inbox.next("connected").await;
+    hub.advance(SESSION_LIFE);
+    hub.maintain().await;
+    inbox.ended().await;
+});
+
+story!(activity_ends_when_its_operator_signs_out, |hub| async {
+    //
+    let session = open_session(&hub, &hub.operator()).await;
+    let mut events = session.stream("/events").await;
+    events.next("connected").await;
+    let mut of_key = hub.operator().stream("/events").await;
+    of_key.next("connected").await;
+    session.delete("/console/session").await.data(200);
+    events.ended().await;
+    hub.operator()
+        .post("/invites", &json!({"label": "after"}))
+        .await
+        .data(201);
+    of_key.next("activity").await;
 });
