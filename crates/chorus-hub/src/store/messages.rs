@@ -229,11 +229,14 @@ pub(crate) async fn change_delivery_state(
     let Some(row) = txn.tx.query_first(SQL, &params).await? else {
         return Ok(false);
     };
-    // A message that its receiver has read from the log meanwhile does not count as queued.
-    if !(to == DeliveryState::Queued && row.int(0)? == 1) {
-        txn.counter_deltas.adjust_state_count(from, -1);
-        txn.counter_deltas.adjust_state_count(to, 1);
-    }
+    // A queued message that its receiver has read from the log meanwhile counts as delivered, before and after.
+    let is_read = at.is_none() && row.int(0)? == 1;
+    let counted_as = |state| match (state, is_read) {
+        (DeliveryState::Queued, true) => DeliveryState::Sse,
+        (state, true | false) => state,
+    };
+    txn.counter_deltas.adjust_state_count(counted_as(from), -1);
+    txn.counter_deltas.adjust_state_count(counted_as(to), 1);
     Ok(true)
 }
 

@@ -4,6 +4,7 @@ use super::log::{self, DeliveryState, LogHead};
 use super::log_start;
 use super::{
     DatabaseUrl, EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId,
+    counters, messages,
 };
 use crate::{Clock, PageCaches};
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
@@ -195,6 +196,31 @@ async fn a_draining_stream_makes_a_message_delivered() {
         let (store, _dir) = open_store(&publisher, &clock).await;
         let entry = store.append_entry(new_message("{}")).await.unwrap();
         assert_eq!((entry.delivery, entry.accepted), (Some(state), draining));
+    }
+}
+
+/// a stream may have read a queued message from the log, and said so, before its state is corrected to `sse`.
+#[tokio::test]
+async fn a_message_that_was_read_before_its_correction_counts_once() {
+    let publisher = Arc::new(RecordingPublisher::default());
+    let (store, _dir) = open_store(&publisher, &stopped_clock()).await;
+    let seq = store.append_entry(new_message("{}")).await.unwrap().seq;
+    for (from, to) in [
+        (DeliveryState::Queued, DeliveryState::Sse),
+        (DeliveryState::Sse, DeliveryState::Queued),
+    ] {
+        let changed = store
+            .write(async move |txn| {
+                messages::mark_messages_delivered(txn, &[seq]).await?;
+                Ok(messages::change_delivery_state(txn, seq, from, to).await?)
+            })
+            .await;
+        assert!(changed.unwrap());
+        let counters = store
+            .read(async move |tx| Ok(counters::read_counters(tx).await?))
+            .await
+            .unwrap();
+        assert_eq!((counters.delivered, counters.queued), (1, 0), "{to:?}");
     }
 }
 
