@@ -4,9 +4,10 @@
 use crate::bus::BusLink;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use std::any::Any;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The machine of a simulated hub. Its writer and its readers run as local tasks of the runtime that opens it, so the whole hub
@@ -28,6 +29,8 @@ impl fmt::Debug for SimulatedMachine {
 /// A SQLite file with the faults of a file, or with those of a database server that several hubs share.
 pub trait SimulatedDatabase: Send + Sync + fmt::Debug {
     fn file(&self) -> &Path;
+    /// Connections to the file that the hubs before left.
+    fn idle_connections(&self) -> &IdleConnections;
     /// Other hubs write to it as well, so a group reads the head of the log again, as on PostgreSQL.
     fn is_shared(&self) -> bool;
     /// Held from the begin of a group to its end, like the advisory lock of PostgreSQL (D-07).
@@ -38,6 +41,45 @@ pub trait SimulatedDatabase: Send + Sync + fmt::Debug {
     fn next_commit(&self) -> CommitFate;
     /// A commit was delayed until its hub gave up: whether it takes effect all the same.
     fn late_commit_applies(&self) -> bool;
+}
+
+/// Open connections to the file of a simulation that no hub uses. The next hub takes them: opening one reads the whole schema
+/// and prepares every statement again, which took half of the time of a history. Only the store knows their type.
+#[derive(Default)]
+pub struct IdleConnections {
+    writers: Mutex<Vec<Box<dyn Any + Send>>>,
+    readers: Mutex<Vec<Box<dyn Any + Send>>>,
+}
+
+/// What a connection is for; a reader cannot write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionRole {
+    Writer,
+    Reader,
+}
+
+impl IdleConnections {
+    fn list(&self, role: ConnectionRole) -> &Mutex<Vec<Box<dyn Any + Send>>> {
+        match role {
+            ConnectionRole::Writer => &self.writers,
+            ConnectionRole::Reader => &self.readers,
+        }
+    }
+
+    pub(crate) fn take<T: Any>(&self, role: ConnectionRole) -> Option<T> {
+        let mut list = self
+            .list(role)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        list.pop()?.downcast().ok().map(|connection| *connection)
+    }
+
+    pub(crate) fn put_back(&self, role: ConnectionRole, connection: impl Any + Send) {
+        self.list(role)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(connection));
+    }
 }
 
 /// What happens to a commit.
@@ -54,6 +96,9 @@ pub enum CommitFate {
     LoseAnswer {
         applied: bool,
     },
+    /// It is confirmed and has no effect, as on a disk that lies about its sync. No hub survives this: it is planted to see that
+    /// the loss is noticed.
+    Forget,
     /// The hub dies at this moment.
     Die {
         applied: bool,

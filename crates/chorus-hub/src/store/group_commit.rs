@@ -36,7 +36,11 @@ pub(super) async fn send_commit(
     simulated: Option<&dyn SimulatedDatabase>,
 ) -> Result<(), GroupError> {
     if let Some(database) = simulated {
-        meet_fate(tx, database.next_commit()).await?;
+        let fate = database.next_commit();
+        meet_fate(tx, fate).await?;
+        if fate == CommitFate::Forget {
+            return Ok(());
+        }
     }
     commit_meters::commit_group(tx, deltas)
         .await
@@ -63,6 +67,10 @@ async fn meet_fate(tx: &DbConnection<'_>, fate: CommitFate) -> Result<(), GroupE
             tokio::time::sleep(pause).await;
             Ok(())
         }
+        CommitFate::Forget => tx
+            .control_transaction("rollback")
+            .await
+            .map_err(|error| GroupError::classify_failure(tx, true, error)),
         CommitFate::RollBack => fail(CommitFailure::RolledBack),
         CommitFate::LoseConnection => fail(CommitFailure::ConnectionLost),
         CommitFate::LoseAnswer { applied } => {

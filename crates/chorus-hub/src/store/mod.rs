@@ -63,6 +63,7 @@ pub(crate) mod request_scope;
 pub(crate) mod retention;
 pub(crate) mod seal_record;
 pub(crate) mod session_tokens;
+mod simulated_connection;
 pub(crate) mod skills;
 mod sql_dialect;
 mod sql_value;

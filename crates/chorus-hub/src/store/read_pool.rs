@@ -1,10 +1,10 @@
 //! The read pool: read-only connections, each used by one reader at a time on a blocking thread.
 
-use super::transaction_fault::TransactionFault;
-use super::writer_connection::SIMULATED_CACHE_BYTES;
+use super::simulated_connection::SimulatedConnection;
+use super::sql_value::ConnectionFault;
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
 use crate::Result;
-use crate::simulation::SimulatedDatabase;
+use crate::simulation::{ConnectionRole, SimulatedDatabase};
 use chorus_wire::Error;
 use futures_util::FutureExt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +52,7 @@ impl ReadPool {
         F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
     {
         if let DatabaseUrl::Simulated(database) = &self.database_url {
-            return self.read_simulated(&**database, work).await;
+            return read_simulated(database, work).await;
         }
         // While the database does not answer, reads queue up here. A read that waits longer than a read may take fails.
         let permit = tokio::time::timeout(
@@ -69,15 +69,19 @@ impl ReadPool {
             let _permit = permit;
             let pooled = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let (answer, returned) = match (database_url, pooled) {
-                (DatabaseUrl::Sqlite(_), Some(PooledConnection::Sqlite(connection))) => {
-                    run_on_sqlite(connection, work)
+                (DatabaseUrl::Sqlite(file), pooled) => {
+                    let connection = match pooled {
+                        Some(PooledConnection::Sqlite(connection)) => connection,
+                        Some(PooledConnection::Postgres(_)) | None => {
+                            sqlite::open_reader(&file.path, file.page_caches.reader)?
+                        }
+                    };
+                    let answer = run_on_sqlite(&connection, work);
+                    (answer, Some(PooledConnection::Sqlite(connection)))
                 }
-                (DatabaseUrl::Sqlite(file), _) => run_on_sqlite(
-                    sqlite::open_reader(&file.path, file.page_caches.reader)?,
-                    work,
-                ),
                 (DatabaseUrl::Simulated(database), _) => {
-                    run_on_sqlite(open_simulated(&*database)?, work)
+                    let reader = SimulatedConnection::open(&database, ConnectionRole::Reader)?;
+                    (run_on_sqlite(&reader, work), None)
                 }
                 (DatabaseUrl::Postgres(url), pooled) => {
                     tokio::runtime::Handle::current().block_on(async {
@@ -110,47 +114,31 @@ impl ReadPool {
         });
         task.await.map_err(Error::internal)?
     }
-
-    /// Reads without another thread, so that a simulation repeats (D-110). Other tasks run before the read, as they do when it
-    /// waits for a thread.
-    async fn read_simulated<T, F>(&self, database: &dyn SimulatedDatabase, work: F) -> Result<T>
-    where
-        F: AsyncFnOnce(&DbConnection<'_>) -> Result<T>,
-    {
-        tokio::task::yield_now().await;
-        if let Some(cause) = database.outage() {
-            return Err(Error::unavailable(cause));
-        }
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let pooled = idle().pop();
-        let connection = match pooled {
-            Some(PooledConnection::Sqlite(connection)) => connection,
-            Some(PooledConnection::Postgres(_)) | None => open_simulated(database)?,
-        };
-        let (answer, returned) = run_on_sqlite(connection, work);
-        idle().extend(returned);
-        answer
-    }
 }
 
-fn open_simulated(
-    database: &dyn SimulatedDatabase,
-) -> std::result::Result<rusqlite::Connection, DbError> {
-    sqlite::open_reader(database.file(), SIMULATED_CACHE_BYTES)
+/// Reads without another thread, so that a simulation repeats (D-110). Other tasks run before the read, as they do when it
+/// waits for a thread.
+async fn read_simulated<T, F>(database: &Arc<dyn SimulatedDatabase>, work: F) -> Result<T>
+where
+    F: AsyncFnOnce(&DbConnection<'_>) -> Result<T>,
+{
+    tokio::task::yield_now().await;
+    if let Some(cause) = database.outage() {
+        return Err(Error::unavailable(cause));
+    }
+    let reader = SimulatedConnection::open(database, ConnectionRole::Reader)?;
+    run_on_sqlite(&reader, work)
 }
 
 /// SQLite never waits, so `work` completes at its first poll. It runs in one transaction and sees one snapshot: without it, each
 /// commit of the writer would empty the connection's page cache between two statements.
-fn run_on_sqlite<T, F>(
-    connection: rusqlite::Connection,
-    work: F,
-) -> (Result<T>, Option<PooledConnection>)
+fn run_on_sqlite<T, F>(connection: &rusqlite::Connection, work: F) -> Result<T>
 where
     F: AsyncFnOnce(&DbConnection<'_>) -> Result<T>,
 {
-    let answer = match sqlite::execute(&connection, "begin", &[]) {
+    let answer = match sqlite::execute(connection, "begin", &[]) {
         Ok(_) => {
-            let answer = work(&DbConnection::Sqlite(&connection)).now_or_never();
+            let answer = work(&DbConnection::Sqlite(connection)).now_or_never();
             answer.unwrap_or_else(|| {
                 Err(Error::internal(
                     "a read on SQLite waited for something else",
@@ -160,6 +148,6 @@ where
         Err(error) => Err(error.into()),
     };
     // Nothing was written, so a rollback loses nothing. An open snapshot would block the checkpoint.
-    let _ = sqlite::execute(&connection, "rollback", &[]);
-    (answer, Some(PooledConnection::Sqlite(connection)))
+    let _ = sqlite::execute(connection, "rollback", &[]);
+    answer
 }

@@ -26,6 +26,11 @@ fn create_private_file(path: &Path) -> Result<(), DbError> {
 pub(super) fn open_writer(path: &Path, cache_bytes: u64) -> Result<Connection, DbError> {
     create_private_file(path)?;
     let connection = Connection::open(path).map_err(classify_error)?;
+    configure_writer(&connection, cache_bytes)?;
+    Ok(connection)
+}
+
+pub(super) fn configure_writer(connection: &Connection, cache_bytes: u64) -> Result<(), DbError> {
     // A 2xx reply promises a synced commit: `synchronous = full` syncs the write-ahead log at every commit.
     let settings = format!(
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory;
@@ -39,7 +44,7 @@ pub(super) fn open_writer(path: &Path, cache_bytes: u64) -> Result<Connection, D
         .busy_timeout(Duration::from_secs(5))
         .map_err(classify_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
-    Ok(connection)
+    Ok(())
 }
 
 /// A negative size is in KiB.
@@ -50,6 +55,11 @@ fn cache_size_pragma(bytes: u64) -> String {
 pub(super) fn open_reader(path: &Path, cache_bytes: u64) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(classify_error)?;
+    configure_reader(&connection, cache_bytes)?;
+    Ok(connection)
+}
+
+pub(super) fn configure_reader(connection: &Connection, cache_bytes: u64) -> Result<(), DbError> {
     connection
         .busy_timeout(Duration::from_secs(5))
         .map_err(classify_error)?;
@@ -60,7 +70,7 @@ pub(super) fn open_reader(path: &Path, cache_bytes: u64) -> Result<Connection, D
         ))
         .map_err(classify_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
-    Ok(connection)
+    Ok(())
 }
 
 /// Copies as much of the write-ahead log into the database file as is possible without waiting for readers or the writer.

@@ -215,7 +215,7 @@ impl StoreWriter {
                     Ok(()) => self.commit_with_retry(&mut group).await,
                     Err(cause) => Err(GroupError::rejected_with(cause)),
                 },
-                WriterConnection::Postgres { .. } | WriterConnection::Simulated { .. } => {
+                WriterConnection::Postgres { .. } | WriterConnection::Simulated(_) => {
                     self.commit_with_timeout(&mut group).await
                 }
             };

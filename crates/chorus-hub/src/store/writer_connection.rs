@@ -1,11 +1,9 @@
 //! The writer's connection to SQLite or PostgreSQL; a lost PostgreSQL connection is opened again.
 
+use super::simulated_connection::SimulatedConnection;
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
-use crate::simulation::SimulatedDatabase;
+use crate::simulation::{ConnectionRole, SimulatedDatabase};
 use std::sync::Arc;
-
-/// The page cache of a simulated database, which is in memory anyway.
-pub(super) const SIMULATED_CACHE_BYTES: u64 = 1 << 20;
 
 /// The connection that the writer thread owns.
 pub(super) enum WriterConnection {
@@ -15,10 +13,7 @@ pub(super) enum WriterConnection {
         exclusive: bool,
         client: Option<postgres::PostgresClient>,
     },
-    Simulated {
-        database: Arc<dyn SimulatedDatabase>,
-        connection: rusqlite::Connection,
-    },
+    Simulated(SimulatedConnection),
 }
 
 impl WriterConnection {
@@ -35,10 +30,9 @@ impl WriterConnection {
                 exclusive,
                 client: Some(connect_and_lock(url, exclusive).await?),
             },
-            DatabaseUrl::Simulated(database) => WriterConnection::Simulated {
-                database: database.clone(),
-                connection: sqlite::open_writer(database.file(), SIMULATED_CACHE_BYTES)?,
-            },
+            DatabaseUrl::Simulated(database) => WriterConnection::Simulated(
+                SimulatedConnection::open(database, ConnectionRole::Writer)?,
+            ),
         })
     }
 
@@ -47,12 +41,9 @@ impl WriterConnection {
         match self {
             WriterConnection::Sqlite(_) => {}
             WriterConnection::Postgres { client, .. } => *client = None,
-            WriterConnection::Simulated {
-                database,
-                connection,
-            } => {
+            WriterConnection::Simulated(connection) => {
                 if !connection.is_autocommit() {
-                    let end = if database.late_commit_applies() {
+                    let end = if connection.database.late_commit_applies() {
                         "commit"
                     } else {
                         "rollback"
@@ -67,7 +58,7 @@ impl WriterConnection {
     pub fn simulated(&self) -> Option<Arc<dyn SimulatedDatabase>> {
         match self {
             WriterConnection::Sqlite(_) | WriterConnection::Postgres { .. } => None,
-            WriterConnection::Simulated { database, .. } => Some(database.clone()),
+            WriterConnection::Simulated(connection) => Some(connection.database.clone()),
         }
     }
 
@@ -75,10 +66,7 @@ impl WriterConnection {
     pub async fn ensure_connected(&mut self) -> std::result::Result<DbConnection<'_>, DbError> {
         match self {
             WriterConnection::Sqlite(connection) => Ok(DbConnection::Sqlite(connection)),
-            WriterConnection::Simulated {
-                database,
-                connection,
-            } => match database.outage() {
+            WriterConnection::Simulated(connection) => match connection.database.outage() {
                 None => Ok(DbConnection::Sqlite(connection)),
                 Some(cause) => Err(DbError::Unavailable(cause)),
             },

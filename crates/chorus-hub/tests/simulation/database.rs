@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use chorus_hub::Clock;
-use chorus_hub::simulation::{CommitFate, SimulatedDatabase};
+use chorus_hub::simulation::{CommitFate, IdleConnections, SimulatedDatabase};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,7 @@ use std::time::Duration;
 /// What all hubs of a history share of their database.
 pub struct DatabaseServer {
     pub file: PathBuf,
+    idle_connections: Arc<IdleConnections>,
     pub is_shared: bool,
     clock: Clock,
     lock: Arc<tokio::sync::Mutex<()>>,
@@ -24,12 +25,23 @@ struct DatabaseFaults {
     rate: f64,
     /// On the clock's steady time.
     outage_until: Duration,
+    commit_fault_count: usize,
+    /// The next commit is lost in silence.
+    forgets_next: bool,
 }
 
 impl DatabaseServer {
-    pub fn new(file: PathBuf, is_shared: bool, clock: Clock, chance: Chance, rate: f64) -> Self {
+    pub fn new(
+        file: PathBuf,
+        idle_connections: Arc<IdleConnections>,
+        is_shared: bool,
+        clock: Clock,
+        chance: Chance,
+        rate: f64,
+    ) -> Self {
         Self {
             file,
+            idle_connections,
             is_shared,
             clock,
             lock: Arc::default(),
@@ -37,12 +49,24 @@ impl DatabaseServer {
                 chance,
                 rate,
                 outage_until: Duration::ZERO,
+                commit_fault_count: 0,
+                forgets_next: false,
             }),
         }
     }
 
     pub fn begin_outage(&self, duration: Duration) {
         self.faults.lock().unwrap().outage_until = self.clock.monotonic_now() + duration;
+    }
+
+    /// The next commit is confirmed and has no effect.
+    pub fn forget_next_commit(&self) {
+        self.faults.lock().unwrap().forgets_next = true;
+    }
+
+    /// How many commits met a fault.
+    pub fn commit_fault_count(&self) -> usize {
+        self.faults.lock().unwrap().commit_fault_count
     }
 
     /// From here on there are no faults.
@@ -54,12 +78,17 @@ impl DatabaseServer {
 
     fn draw_fate(&self) -> CommitFate {
         let mut faults = self.faults.lock().unwrap();
+        if std::mem::take(&mut faults.forgets_next) {
+            return CommitFate::Forget;
+        }
         let rate = faults.rate;
         let chance = &mut faults.chance;
         if !chance.happens(rate) {
             return CommitFate::Commit;
         }
         let applied = chance.happens(0.5);
+        faults.commit_fault_count += 1;
+        let chance = &mut faults.chance;
         if !self.is_shared {
             // A file that cannot be written takes nothing.
             return match chance.below(3) {
@@ -95,6 +124,10 @@ impl fmt::Debug for HubDatabase {
 impl SimulatedDatabase for HubDatabase {
     fn file(&self) -> &Path {
         &self.server.file
+    }
+
+    fn idle_connections(&self) -> &IdleConnections {
+        &self.server.idle_connections
     }
 
     fn is_shared(&self) -> bool {

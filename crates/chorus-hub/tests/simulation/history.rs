@@ -3,16 +3,19 @@
 use crate::bus::SimulatedBus;
 use crate::chance::Chance;
 use crate::database::DatabaseServer;
+use crate::fault_counts::FaultCounts;
 use crate::network::Network;
 use crate::node::{SimulatedHub, Surroundings};
 use crate::operation::{ClientCall, ClientRequest, Operation, OperationState};
 use crate::perform::perform;
 use crate::planted::PlantedFault;
 use crate::reader::InboxReader;
-use crate::template::{EPOCH, READERS, Template, fast_dir};
+use crate::stage::DatabaseStage;
+use crate::template::{EPOCH, READERS};
 use crate::{oracle, planted};
 use chorus_hub::{Clock, random};
 use chorus_wire::ErrorCode;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +28,7 @@ const SETTLE_STEPS: usize = 400;
 /// The result of a history.
 pub struct HistoryReport {
     pub operations: usize,
+    pub faults: FaultCounts,
     /// Broken promises; none for a correct hub.
     pub violations: Vec<String>,
 }
@@ -36,48 +40,48 @@ pub struct RunningHub {
 }
 
 pub struct History {
-    pub template: Arc<Template>,
+    pub stage: Rc<DatabaseStage>,
     pub around: Surroundings,
     pub chance: Chance,
     pub hubs: Vec<Option<RunningHub>>,
     pub operations: Vec<Operation>,
     pub readers: Vec<InboxReader>,
     pub violations: Vec<String>,
-    /// The oracle's own connection.
-    pub database: rusqlite::Connection,
     /// Cut links, and when each is restored.
     cuts: Vec<(usize, Duration)>,
+    /// Those that the history caused itself.
+    faults: FaultCounts,
     is_healed: bool,
     run_count: usize,
     event_count: u64,
-    _dir: tempfile::TempDir,
 }
 
 pub fn run_history(
     seed: u64,
-    template: &Arc<Template>,
+    stage: &Rc<DatabaseStage>,
     planted_fault: Option<PlantedFault>,
 ) -> HistoryReport {
-    let mut history = live_through(seed, template, planted_fault);
+    let mut history = live_through(seed, stage, planted_fault);
     oracle::check(&mut history);
     HistoryReport {
         operations: history.operations.len(),
+        faults: history.count_faults(),
         violations: history.violations,
     }
 }
 
 /// What a history leaves behind: the same for the same seed.
-pub fn trace_history(seed: u64, template: &Arc<Template>) -> Vec<String> {
-    oracle::list_traces(&live_through(seed, template, None))
+pub fn trace_history(seed: u64, stage: &Rc<DatabaseStage>) -> Vec<String> {
+    oracle::list_traces(&live_through(seed, stage, None))
 }
 
 fn live_through(
     seed: u64,
-    template: &Arc<Template>,
+    stage: &Rc<DatabaseStage>,
     planted_fault: Option<PlantedFault>,
 ) -> History {
     random::seed_this_thread(Some(seed));
-    let mut history = History::new(seed, template, planted_fault);
+    let mut history = History::new(seed, stage, planted_fault);
     let steps = 40 + history.chance.below(70);
     for step in 0..steps {
         history.act();
@@ -96,49 +100,46 @@ fn live_through(
 }
 
 impl History {
-    fn new(seed: u64, template: &Arc<Template>, planted_fault: Option<PlantedFault>) -> Self {
+    fn new(seed: u64, stage: &Rc<DatabaseStage>, planted_fault: Option<PlantedFault>) -> Self {
         let mut chance = Chance::new(seed, 1);
-        let dir = fast_dir();
-        let file = dir.path().join("history.db");
-        std::fs::copy(&template.file, &file).unwrap();
-        let database = rusqlite::Connection::open(&file).unwrap();
+        stage.reset();
         let clock = Clock::manual_at(EPOCH);
         clock.advance(Duration::from_secs(60));
         let has_peers = chance.happens(0.5) || planted_fault.is_some_and(PlantedFault::needs_peers);
         let commit_rate = *chance.pick(&[0.0, 0.01, 0.03, 0.1]);
         let network_rate = *chance.pick(&[0.0, 0.1, 0.3]);
         let server = DatabaseServer::new(
-            file,
+            stage.file.clone(),
+            stage.idle_connections.clone(),
             has_peers,
             clock.clone(),
             Chance::new(seed, 2),
             commit_rate,
         );
         let around = Surroundings {
-            dir: dir.path().to_owned(),
-            seal_key_file: template.seal_key_file.clone(),
+            dir: stage.dir().to_owned(),
+            seal_key_file: stage.template.seal_key_file.clone(),
             clock: clock.clone(),
             server: Arc::new(server),
             network: Arc::new(Network::new(Chance::new(seed, 3), network_rate)),
             bus: has_peers.then(|| SimulatedBus::new(clock, Chance::new(seed, 4))),
         };
         let mut history = Self {
-            template: template.clone(),
+            stage: stage.clone(),
             around,
             chance,
             hubs: Vec::new(),
             operations: Vec::new(),
             readers: READERS
                 .iter()
-                .map(|agent| InboxReader::new(*agent, template.newest_seq))
+                .map(|agent| InboxReader::new(*agent, stage.template.newest_seq))
                 .collect(),
             violations: Vec::new(),
-            database,
             cuts: Vec::new(),
+            faults: FaultCounts::default(),
             is_healed: false,
             run_count: 0,
             event_count: 0,
-            _dir: dir,
         };
         let places = if has_peers { 2 } else { 1 };
         history.hubs.resize_with(places, || None);
@@ -148,6 +149,14 @@ impl History {
 
     pub fn now(&self) -> Duration {
         self.around.clock.monotonic_now()
+    }
+
+    fn count_faults(&self) -> FaultCounts {
+        FaultCounts {
+            commits: self.around.server.commit_fault_count(),
+            posts: self.around.network.record.lock().unwrap().fault_count,
+            ..self.faults
+        }
     }
 
     fn next_event(&mut self) -> u64 {
@@ -165,6 +174,7 @@ impl History {
 
     fn crash_hub(&mut self, place: usize) {
         if let Some(running) = self.hubs[place].take() {
+            self.faults.crashes += 1;
             for reader in &mut self.readers {
                 reader.on_run_ended(running.run);
             }
@@ -206,6 +216,7 @@ impl History {
                 && self.chance.happens(0.015)
             {
                 bus.cut_link(link);
+                self.faults.cuts += 1;
                 let until = self.now() + self.chance.millis(50, 4_000);
                 self.cuts.push((link, until));
             }
@@ -218,10 +229,12 @@ impl History {
             // Hubs of a cluster follow the clock of the database, which nothing sets (D-83).
             let seconds = self.chance.below(7_200) as i64 - 3_600;
             self.around.clock.leap(seconds * 1_000_000);
+            self.faults.clock_leaps += 1;
         }
         if self.chance.happens(0.006) {
             let duration = self.chance.millis(20, 3_000);
             self.around.server.begin_outage(duration);
+            self.faults.outages += 1;
         }
     }
 
@@ -241,7 +254,7 @@ impl History {
                 &running.node,
                 hub,
                 running.run,
-                &self.template,
+                &self.stage.template,
                 breaks_after,
             );
         }
@@ -268,6 +281,7 @@ impl History {
             // A client that is in doubt repeats itself while its first request is still under way.
             if self.operations[index].is_repeatable() && !self.is_healed && self.chance.happens(0.1)
             {
+                self.faults.duplicates += 1;
                 self.call_hub(index);
             }
         }
@@ -284,7 +298,7 @@ impl History {
         let answer = Arc::new(Mutex::new(None));
         let slot = answer.clone();
         let request = self.operations[index].request.clone();
-        let template = self.template.clone();
+        let template = self.stage.template.clone();
         running.node.spawn(async move {
             let answered = perform(door, template, request).await;
             *slot.lock().unwrap() = Some(answered);
@@ -307,6 +321,7 @@ impl History {
         for call in calls {
             let answered = call.answer.lock().unwrap().take();
             let is_lost = !self.is_healed && answered.is_some() && self.chance.happens(0.08);
+            self.faults.lost_answers += usize::from(is_lost);
             match answered.filter(|_| !is_lost) {
                 Some(Ok(acknowledgement)) => {
                     let event = self.next_event();

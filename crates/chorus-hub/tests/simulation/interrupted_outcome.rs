@@ -7,6 +7,7 @@ use crate::node::{SimulatedHub, Surroundings};
 use crate::operation::ClientRequest;
 use crate::oracle::query_number;
 use crate::perform::perform;
+use crate::stage::open_privately;
 use crate::template::{EPOCH, HOOK, Template, fast_dir};
 use chorus_hub::{Clock, random};
 use chorus_wire::ErrorCode;
@@ -22,7 +23,14 @@ fn the_outcome_of_a_webhook_is_stored_when_the_database_is_back() {
     let file = dir.path().join("history.db");
     std::fs::copy(&template.file, &file).unwrap();
     let clock = Clock::manual_at(EPOCH);
-    let server = DatabaseServer::new(file.clone(), false, clock.clone(), Chance::new(1, 2), 0.0);
+    let server = DatabaseServer::new(
+        file.clone(),
+        Arc::default(),
+        false,
+        clock.clone(),
+        Chance::new(1, 2),
+        0.0,
+    );
     let around = Surroundings {
         dir: dir.path().to_owned(),
         seal_key_file: template.seal_key_file.clone(),
@@ -60,7 +68,7 @@ fn the_outcome_of_a_webhook_is_stored_when_the_database_is_back() {
     let answered = answer.lock().unwrap().take();
     let error = answered.unwrap().unwrap_err();
     assert_eq!(error.code, ErrorCode::Unavailable, "the client asks again");
-    let connection = rusqlite::Connection::open(&file).unwrap();
+    let connection = open_privately(&file);
     let count = |via: &str| {
         let sql = format!("select count(*) from log where via = '{via}'");
         query_number(&connection, &sql)

@@ -26,6 +26,7 @@ pub struct NetworkRecord {
     pub arrivals: Vec<Arrival>,
     /// What must be in flight once at a time, and was there twice.
     pub overlaps: Vec<String>,
+    pub fault_count: usize,
     in_flight: HashMap<String, usize>,
 }
 
@@ -70,6 +71,7 @@ impl Network {
         let fate = if !chance.happens(rate) {
             PostFate::Answered
         } else {
+            self.record.lock().unwrap().fault_count += 1;
             match chance.below(5) {
                 0 => PostFate::Refused,
                 1 => PostFate::Lost,

@@ -11,7 +11,9 @@ use rusqlite::Connection;
 /// The number that a query yields.
 pub fn query_number(connection: &Connection, sql: &str) -> i64 {
     connection
-        .query_row(sql, [], |row| row.get::<_, Option<i64>>(0))
+        .prepare_cached(sql)
+        .unwrap()
+        .query_row([], |row| row.get::<_, Option<i64>>(0))
         .unwrap()
         .unwrap_or(0)
 }
@@ -29,7 +31,7 @@ pub fn is_settled(history: &History) -> bool {
         && history.readers.iter().all(|reader| reader.is_open())
         && history.around.network.in_flight_count() == 0;
     is_quiet && {
-        let connection = &history.database;
+        let connection = &history.stage.database;
         count_unfinished(connection) == [0; 3] && are_readers_done(history, connection)
     }
 }
@@ -72,7 +74,7 @@ pub fn describe_unsettled(history: &History) -> String {
         .filter(|operation| operation.state == OperationState::Open)
         .map(|operation| format!("{:?}", operation.request))
         .collect();
-    let connection = &history.database;
+    let connection = &history.stage.database;
     let readers: Vec<bool> = history.readers.iter().map(|one| one.is_open()).collect();
     let hubs: Vec<bool> = history
         .hubs
@@ -89,7 +91,7 @@ pub fn describe_unsettled(history: &History) -> String {
 }
 
 pub fn check(history: &mut History) {
-    let connection = &history.database;
+    let connection = &history.stage.database;
     let mut violations = Vec::new();
     check_log(connection, history, &mut violations);
     oracle_messages::check_messages(connection, history, &mut violations);
@@ -117,7 +119,7 @@ fn check_log(connection: &Connection, history: &History, violations: &mut Vec<St
         .prepare("select seq, at from log where seq >= ?1 order by seq")
         .unwrap();
     let rows: Vec<(i64, i64)> = statement
-        .query_map([history.template.newest_seq as i64], |row| {
+        .query_map([history.stage.template.newest_seq as i64], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
         .unwrap()
@@ -175,7 +177,7 @@ fn check_presence(history: &History, violations: &mut Vec<String>) {
 /// Everything that a history left behind, line by line.
 pub fn list_traces(history: &History) -> Vec<String> {
     let mut traces = Vec::new();
-    let connection = &history.database;
+    let connection = &history.stage.database;
     let mut statement = connection
         .prepare("select seq, subject, kind, actor, at, body, via from log order by seq")
         .unwrap();

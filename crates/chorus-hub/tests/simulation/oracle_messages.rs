@@ -133,7 +133,7 @@ pub fn check_readers(connection: &Connection, history: &History, violations: &mu
             .prepare("select seq from log where subject = ?1 and seq > ?2 order by seq")
             .unwrap();
         let expected: Vec<u64> = statement
-            .query_map([id, history.template.newest_seq as i64], |row| {
+            .query_map([id, history.stage.template.newest_seq as i64], |row| {
                 row.get::<_, i64>(0)
             })
             .unwrap()

@@ -1,6 +1,7 @@
 //! Planted faults: each breaks one promise behind the hubs' back, so that a test sees the oracle notice.
 
 use crate::history::History;
+use crate::network::Arrival;
 use crate::operation::{ClientRequest, OperationState};
 use std::time::Duration;
 
@@ -8,6 +9,14 @@ use std::time::Duration;
 pub enum PlantedFault {
     /// A message that was acknowledged is taken out of the log.
     LoseMessage,
+    /// A commit is confirmed, and has no effect.
+    ForgetCommit,
+    /// A message is posted to its endpoint a second time.
+    RepeatPost,
+    /// A reader gets an event a second time.
+    RepeatEvent,
+    /// A reader misses an event.
+    LoseEvent,
     /// A message is in the log a second time.
     DoubleMessage,
     /// Two messages change places.
@@ -29,8 +38,12 @@ pub enum PlantedFault {
 }
 
 impl PlantedFault {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::LoseMessage,
+        Self::ForgetCommit,
+        Self::RepeatPost,
+        Self::RepeatEvent,
+        Self::LoseEvent,
         Self::DoubleMessage,
         Self::SwapMessages,
         Self::LoseCent,
@@ -49,7 +62,9 @@ impl PlantedFault {
     /// A word of the violation that the oracle must report.
     pub fn expected_violation(self) -> &'static str {
         match self {
-            Self::LoseMessage | Self::LoseLine => "is lost",
+            Self::LoseMessage | Self::LoseLine | Self::ForgetCommit => "is lost",
+            Self::RepeatPost => "was posted 2 times",
+            Self::RepeatEvent | Self::LoseEvent => "inbox of",
             Self::DoubleMessage | Self::DoublePayment => "more than once",
             Self::SwapMessages => "order",
             Self::LoseCent => "ledger",
@@ -73,7 +88,11 @@ pub fn plant_under_way(history: &History, fault: PlantedFault) {
                 bus.deafen_link(link);
             }
         }
+        PlantedFault::ForgetCommit => history.around.server.forget_next_commit(),
         PlantedFault::BreakLeases
+        | PlantedFault::RepeatPost
+        | PlantedFault::RepeatEvent
+        | PlantedFault::LoseEvent
         | PlantedFault::LoseMessage
         | PlantedFault::DoubleMessage
         | PlantedFault::SwapMessages
@@ -130,8 +149,27 @@ pub fn plant_at_end(history: &History, fault: PlantedFault) {
             history,
             "update jobs set state = 'failed' where state = 'done' and approve_ms is not null",
         ),
-        PlantedFault::BreakLeases | PlantedFault::DeafHub => {}
+        PlantedFault::RepeatPost => repeat_post(history),
+        PlantedFault::RepeatEvent => {
+            for reader in &history.readers {
+                let seen = &mut reader.progress.lock().unwrap().seen;
+                seen.extend(seen.last().copied());
+            }
+        }
+        PlantedFault::LoseEvent => {
+            for reader in &history.readers {
+                reader.progress.lock().unwrap().seen.pop();
+            }
+        }
+        PlantedFault::BreakLeases | PlantedFault::DeafHub | PlantedFault::ForgetCommit => {}
     }
+}
+
+fn repeat_post(history: &History) {
+    let arrivals = &mut history.around.network.record.lock().unwrap().arrivals;
+    let of_message = |arrival: &&Arrival| arrival.path.starts_with("/hook/");
+    let repeated = arrivals.iter().find(of_message).cloned();
+    arrivals.extend(repeated);
 }
 
 /// The text of a message that its sender knows to be stored.
@@ -156,7 +194,7 @@ fn find_acknowledged(history: &History) -> Option<String> {
 
 /// Without an effect while a hub writes: then the next step tries again.
 fn run(history: &History, sql: &str) {
-    let connection = &history.database;
+    let connection = &history.stage.database;
     connection.busy_timeout(Duration::ZERO).unwrap();
     if let Err(error) = connection.execute_batch(sql) {
         let code = error.sqlite_error_code();

@@ -4,6 +4,7 @@ use crate::chance::Chance;
 use crate::database::DatabaseServer;
 use crate::network::Network;
 use crate::node::{SimulatedHub, Surroundings};
+use crate::stage::open_privately;
 use chorus_hub::channel::{manage, members};
 use chorus_hub::{Clock, Hub, Principal, identity, lifecycle, random};
 use chorus_wire::channel::channels::{NewChannel, NewChannelMember};
@@ -66,8 +67,14 @@ impl Template {
         let file = dir.path().join("template.db");
         let seal_key_file = dir.path().join("seal.key");
         let clock = Clock::manual_at(EPOCH);
-        let server =
-            DatabaseServer::new(file.clone(), false, clock.clone(), Chance::new(0, 1), 0.0);
+        let server = DatabaseServer::new(
+            file.clone(),
+            Arc::default(),
+            false,
+            clock.clone(),
+            Chance::new(0, 1),
+            0.0,
+        );
         let around = Surroundings {
             dir: dir.path().to_owned(),
             seal_key_file: seal_key_file.clone(),
@@ -85,7 +92,8 @@ impl Template {
         let hub = node.hub().unwrap();
         let (keys, channel) = node.run(populate(&hub));
         node.run(hub.close());
-        drop((hub, node));
+        // With all connections, so that the last one puts everything into the one file.
+        drop((hub, node, around));
         let newest_seq = checkpoint(&file);
         Self {
             _dir: dir,
@@ -107,7 +115,7 @@ fn make_seal_key(file: &std::path::Path) {
 
 /// Puts everything into the one file that is copied.
 fn checkpoint(file: &std::path::Path) -> u64 {
-    let connection = rusqlite::Connection::open(file).unwrap();
+    let connection = open_privately(file);
     connection
         .query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))
         .unwrap();
