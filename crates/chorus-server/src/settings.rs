@@ -251,7 +251,7 @@ pub async fn start_server(settings: ServerSettings) -> Result<RunningServer, Sta
     let accept_task = tokio::spawn(accept::serve_connections(
         listener,
         tls_config,
-        router::build_router(state),
+        router::build_service(state),
         connection_limit,
         shutdown_signal,
     ));

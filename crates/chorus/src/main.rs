@@ -21,6 +21,7 @@ use commands::{frame, market};
 use fail::Fail;
 use std::process::ExitCode;
 
+#[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -44,10 +44,11 @@ pub async fn send_envelope(
 ) -> Result<SendOutcome> {
     match accept_send(principal, hub, &request, idempotency_key).await? {
         AcceptedSend::Repeated(seq) => {
-            let first = await_first_outcome(hub, seq).await?;
+            // On the heap, as all that few sends wait for: every other one would carry the room for it.
+            let first = Box::pin(await_first_outcome(hub, seq)).await?;
             match (repeated, &first.delivery) {
                 (RepeatedSend::RetryFailed, DeliveryOutcome::Failed { .. }) => {
-                    retry_failed(principal, hub, &request, seq, first).await
+                    Box::pin(retry_failed(principal, hub, &request, seq, first)).await
                 }
                 (
                     RepeatedSend::FirstOutcome | RepeatedSend::RetryFailed,
@@ -293,7 +294,9 @@ async fn deliver_message(
             Some(url) => {
                 let wrapped = wrapped.as_deref();
                 let state = DeliveryState::Pending;
-                forward::forward_message(hub, &entry, receiver, url, wrapped, state).await?
+                let forwarding =
+                    forward::forward_message(hub, &entry, receiver, url, wrapped, state);
+                Box::pin(forwarding).await?
             }
             None => DeliveryOutcome::Queued,
         },

@@ -103,7 +103,7 @@ async fn insert_link(
 }
 
 /// `POST /console/session`: spends the link. Returns also the sessions that ended because their key had too many.
-pub(crate) async fn open_console_session(
+pub(crate) async fn sign_in_to_console(
     identity: &Identity,
     link_token: &Secret,
 ) -> Result<(ConsoleSession, Vec<EndedKey>)> {
@@ -195,11 +195,11 @@ pub(crate) async fn end_sessions(
 }
 
 /// `DELETE /console/session`: the page signs out. Keys are not ended by it. Returns what ended.
-pub(crate) async fn end_console_session(
+pub(crate) async fn sign_out_of_console(
     identity: &Identity,
     credential: Option<&str>,
 ) -> Result<(ConsoleSessionEnded, Vec<EndedKey>)> {
-    let Some(token) = credential.filter(|text| is_console_session(text)) else {
+    let Some(token) = credential.filter(|text| is_sign_in_credential(text)) else {
         return Ok((ConsoleSessionEnded { ended: false }, Vec::new()));
     };
     let hash = key_cache::hash_secret(token);

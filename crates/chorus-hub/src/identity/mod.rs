@@ -15,8 +15,8 @@ mod session_token;
 
 pub use agent_caller::AgentCaller;
 pub(crate) use agent_caller::{CallerKey, CredentialHashes, DAY_MICROS, require_live_key};
-pub use console_session::{create_console_link, create_operator_link, is_console_session};
-pub(crate) use console_session::{end_console_session, end_sessions, open_console_session};
+pub use console_sign_in::{create_console_link, create_operator_link, is_sign_in_credential};
+pub(crate) use console_sign_in::{end_sessions, sign_in_to_console, sign_out_of_console};
 pub(crate) use contact::ContactCache;
 pub(crate) use key_cache::{KeyCache, hash_secret};
 pub use key_cache::{authenticate, authenticate_replaced_key, needs_lookup};

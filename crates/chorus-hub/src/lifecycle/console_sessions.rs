@@ -18,7 +18,7 @@ pub async fn open_console_session(
     frames: &Frames,
     link_token: &Secret,
 ) -> Result<ConsoleSession> {
-    let (session, replaced) = identity::open_console_session(hub.identity(), link_token).await?;
+    let (session, replaced) = identity::sign_in_to_console(hub.identity(), link_token).await?;
     apply_ended_keys(hub, frames, &replaced);
     Ok(session)
 }
@@ -29,7 +29,7 @@ pub async fn end_console_session(
     frames: &Frames,
     credential: Option<&str>,
 ) -> Result<ConsoleSessionEnded> {
-    let (reply, ended) = identity::end_console_session(hub.identity(), credential).await?;
+    let (reply, ended) = identity::sign_out_of_console(hub.identity(), credential).await?;
     apply_ended_keys(hub, frames, &ended);
     Ok(reply)
 }

@@ -13,6 +13,7 @@ pub(crate) mod channel_tokens;
 pub(crate) mod channels;
 mod checkpoint;
 mod commit_meters;
+mod commit_retry;
 mod commit_span;
 mod compact_ledger;
 mod connection;
@@ -210,7 +211,7 @@ impl Store {
     {
         let span = CommitSpan::start();
         let Some(scope) = RequestScope::current() else {
-            let written = self.writer.write(work).await;
+            let written = Box::pin(self.writer.write(work)).await;
             span.finish(&written);
             return written.map(|(answer, _)| answer);
         };
@@ -225,7 +226,7 @@ impl Store {
             }
             Ok(answer)
         });
-        let written = written.await;
+        let written = Box::pin(written).await;
         span.finish(&written);
         let (answer, _) = written?;
         scope.set_committed();
@@ -257,7 +258,7 @@ impl Store {
         F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
         let span = CommitSpan::start();
-        let written = self.writer.write(work).await;
+        let written = Box::pin(self.writer.write(work)).await;
         span.finish(&written);
         written
     }
@@ -270,13 +271,14 @@ impl Store {
         appended
     }
 
-    /// Runs `work` on a read-only connection.
+    /// Runs `work` on a read-only connection. Its future is on the heap: most requests find what they need in a cache, and
+    /// would carry the room for each read that they do not make.
     pub async fn read<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
         F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
     {
-        self.read_pool.read(work).await
+        Box::pin(self.read_pool.read(work)).await
     }
 
     /// The last sequence in the participant index; readers scan the log for the entries after it.

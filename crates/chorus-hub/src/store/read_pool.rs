@@ -1,7 +1,7 @@
 //! The read pool: read-only connections, each used by one reader at a time on a blocking thread.
 
 use super::simulated_connection::SimulatedConnection;
-use super::sql_value::ConnectionFault;
+use super::transaction_fault::TransactionFault;
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
 use crate::Result;
 use crate::simulation::{ConnectionRole, SimulatedDatabase};

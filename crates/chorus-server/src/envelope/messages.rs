@@ -89,6 +89,8 @@ async fn send_message(
 ) -> ApiResult {
     let request = SendRequest::parse(&body)?;
     let idempotency = headers.idempotency_key.with_body(&body)?;
+    // The body is a part of the connection's buffer. While it is held, the connection reads into a new buffer.
+    drop(body);
     if request.stream && headers.accepts_stream {
         let sending = envelope::send_streaming(&principal, &state.hub, request, idempotency);
         return match Box::pin(sending).await? {

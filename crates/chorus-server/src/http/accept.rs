@@ -2,8 +2,8 @@
 
 use super::connection::{HttpConnection, wait_for_shutdown};
 use super::connection_limit::ConnectionLimit;
+use super::request_service::RequestService;
 use super::tls::ACME_TLS_ALPN;
-use axum::Router;
 use chorus_wire::limits;
 use rustls::ServerConfig;
 use std::convert::Infallible;

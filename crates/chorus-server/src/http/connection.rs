@@ -178,7 +178,7 @@ async fn handle_request(
         // What only waits need not run on.
         let (_held_while_connected, presence) = ClientPresence::begin();
         request.extensions_mut().insert(presence);
-        UninterruptedWrite::new(async move { router.call(request).await }).await
+        UninterruptedWrite::new(async move { service.answer_request(request).await }).await
     };
     let feed = response
         .extensions_mut()

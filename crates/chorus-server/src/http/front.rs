@@ -84,7 +84,7 @@ async fn process_routed(
         state.is_https && !allowed_origins::is_loopback_host(request.headers());
     let has_key = request.headers().contains_key(header::AUTHORIZATION);
     let has_own_id = request.headers().contains_key(REQUEST_ID_HEADER);
-    let mut span = RequestSpan::begin(&state, &request, route.as_ref());
+    let mut span = RequestSpan::begin(state, &request, route);
     let error_format = ErrorFormat::for_path(request.uri().path());
     let from = state.trusted_proxies.resolve_client(
         admission::peer_address(request.extensions()),
@@ -94,7 +94,7 @@ async fn process_routed(
     let place = request.extensions().get::<ConnectionPlace>().cloned();
 
     let mut budget = None;
-    let response_future = dispatch_request(&state, request, next, route.as_ref(), &mut budget);
+    let response_future = dispatch_request(state, request, next, route, &mut budget);
     let handled = {
         let handling = pin!(AssertUnwindSafe(response_future).catch_unwind());
         within_scope(span.take_scope(), handling).await

@@ -2,7 +2,7 @@
 
 use super::app_state::AppState;
 use super::request_metrics::method_label;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use chorus_hub::telemetry::{BegunTrace, Span, SpanContext, SpanKind, TraceScope};
 use http::{HeaderMap, StatusCode};
 
@@ -14,8 +14,7 @@ pub struct RequestSpan {
 
 impl RequestSpan {
     /// Continues the trace that the client names, or begins one.
-    pub fn begin(state: &AppState, request: &Request, route: Option<&MatchedPath>) -> Self {
-        let route = route.map(MatchedPath::as_str);
+    pub fn begin(state: &AppState, request: &Request, route: Option<&str>) -> Self {
         let recorder = state.hub.span_recorder();
         // Probes come every few seconds and tell nothing.
         let recorder = recorder.filter(|_| route.is_none_or(super::front::is_rate_limited));

@@ -125,7 +125,10 @@ pub(crate) struct OpenedStream {
 ///
 /// The block uses what it captures in place: an `async fn` would keep every argument twice, in each of many thousand idle
 /// streams.
-#[expect(clippy::manual_async_fn)]
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn keeps its arguments twice"
+)]
 pub(crate) fn write_stream<S: AsyncRead + AsyncWrite + Unpin + Send, G: Send>(
     mut socket: S,
     mut stream: OpenedStream,

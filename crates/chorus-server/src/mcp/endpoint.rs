@@ -71,6 +71,8 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
         state: state.clone(),
         principal,
         session,
+        request_id: String::new(),
+        presence,
         trace: CallTrace::of_request(),
     };
     let handler = HubToolServer {

@@ -95,8 +95,12 @@ impl ServerHandler for HubToolServer {
         if let Some(Err(error)) = scope.map(|scope| scope.check(&self.call.principal)) {
             return Ok(ToolError::from(error).into_result().into());
         }
+        let call = ToolCall {
+            request_id: context.id.to_string(),
+            ..self.call.clone()
+        };
         let trace = (&self.call.trace, &context.meta);
-        tool::call_tool_by_name(hub_tools(), self.call.clone(), request, trace).await
+        tool::call_tool_by_name(hub_tools(), call, request, trace).await
     }
 
     async fn list_resources(

@@ -16,6 +16,9 @@ pub struct ToolCall {
     pub state: AppState,
     pub principal: Principal,
     pub session: SessionHeaders,
+    /// The id of the JSON-RPC request.
+    pub request_id: String,
+    pub presence: ClientPresence,
     pub trace: CallTrace,
 }
 

@@ -4,7 +4,7 @@ use super::duration::format_duration;
 use super::listen::ReceivedMessage;
 use super::wait_line::WaitLine;
 use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, session::ClientSession};
+use crate::{cli::CommonArgs, command_client::CommandClient, output};
 use chorus_client::HubClient;
 use chorus_client::envelope::AcceptedMessage;
 use chorus_wire::envelope::Envelope;
@@ -41,7 +41,7 @@ impl SentMessage<'_> {
             WaitedFact::Shown => "shown",
             WaitedFact::Answer => "answered",
         };
-        let client = &session.client;
+        let client = &command.client;
         let line = WaitLine::begin(common.json, goal, timeout);
         let drawing = async {
             match &line {

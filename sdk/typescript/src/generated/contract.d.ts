@@ -180,6 +180,12 @@ export interface components {
    status: string;
   };
   CallbackEvent: Schemas["ChannelMessageEvent"] | Schemas["ChannelToolCallEvent"] | Schemas["ChannelToolResultEvent"] | Schemas["ChannelStatusEvent"] | Schemas["ChannelErrorEvent"];
+  CertificateReport: {
+   expires_at?: string;
+   next_attempt_at?: string;
+   problem?: string;
+   state: string;
+  };
   Channel: {
    context?: string;
    created_at: string;
@@ -1059,6 +1065,7 @@ export interface components {
   };
   ReadinessReport: {
    bus: string;
+   certificate?: Schemas["CertificateReport"];
    status: string;
    store: string;
   };

@@ -19,7 +19,7 @@ pub(crate) use http_client::build_tls_config;
 
 use crate::simulation::SimulatedNetwork;
 use crate::telemetry::{self, SpanKind};
-use address_guard::{AddressGuard, HostVerdict, OwnHost};
+use address_guard::{AddressGuard, CheckedHost, OwnHost};
 use bytes::Bytes;
 use capacity_shares::DeliveryOwner;
 use chorus_wire::{Error, ErrorCode, Result, limits};

@@ -343,7 +343,7 @@ async fn close_job(txn: &mut WriteTxn<'_>, job: JobRecord, ending: JobEnding) ->
         let draft = UpdateDraft::by_requester(&job, JobUpdateKind::Rejected, reason.as_deref());
         timeline::record_update(txn, &job, draft, &[]).await?;
     }
-    let verdict = reputation::verdict_of_ending(&job, &ending);
+    let effect = reputation::score_effect_of(&job, &ending);
     let end = settle_credits(txn, &job, ending).await?;
     let paid = end.paid.unwrap_or(Credits::ZERO);
     reputation::apply_score_effect(txn, &job, effect, paid).await?;

@@ -77,7 +77,7 @@ pub(super) async fn hand_back(
             if is_renewed {
                 return Ok((current, true));
             }
-            if txn.now() >= current.deadline {
+            if txn.now() >= current.closes_at {
                 return finish::close_or_expire(txn, current, JobEnding::Expired).await;
             }
             if current.terms.board {

@@ -11,7 +11,7 @@ mod open_waits;
 use super::init::{entry_source::EntrySource, plugin};
 use crate::fail::{ExitKind, Fail};
 use crate::next_step::complete_hub_url;
-use crate::{cli::CommonArgs, session};
+use crate::{cli::CommonArgs, command_client};
 use bridge::McpBridge;
 use chorus_client::files::AgentCredentials;
 use hub_link::HubLink;
@@ -47,9 +47,10 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
-    let mut common = session::pin_credentials(common)?;
+    let mut common = command_client::pin_credentials(common)?;
     // SKL-19, SKL-20: a saved identity is never replaced.
-    let is_registered = AgentCredentials::read_from(&session::identity_files(&common)?)?.is_some();
+    let is_registered =
+        AgentCredentials::read_from(&command_client::identity_files(&common)?)?.is_some();
     let is_plugin = args.from == Some(EntrySource::Plugin);
     if is_plugin && !is_registered && args.register.is_none() {
         take_plugin_options(&mut common, &mut args);
@@ -70,7 +71,7 @@ pub async fn run(common: &CommonArgs, mut args: Args) -> Result<(), Fail> {
     let registers = args.register.is_some();
     let hub_link = Arc::new(HubLink::new(common, args));
     if !is_registered && registers {
-        match hub_link.open_session().await {
+        match hub_link.open_command_client().await {
             // an unreachable hub may come back, but a taken name stays taken. The tools of a plugin say it.
             Err(fail) if fail.exit_kind() != ExitKind::Transport && !is_plugin => return Err(fail),
             Ok(_) | Err(_) => {}

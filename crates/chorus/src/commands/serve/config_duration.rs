@@ -1,4 +1,4 @@
-//! A length of time in the options of `chorus serve`.
+//! A time in the options of `chorus serve`, such as `90d`.
 
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;

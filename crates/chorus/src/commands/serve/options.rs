@@ -4,6 +4,7 @@ use super::acme_options::{AcmeOptions, choose_tls_source, default_address, refus
 use super::config_duration::ConfigDuration;
 use super::listen_address::ListenAddress;
 use super::option_text::{parsed_text, text_list};
+use super::otlp_option::build_trace_export;
 use super::quota_option::{QuotaOption, quota_table};
 use crate::fail::Fail;
 use crate::machine_memory::{MemorySize, MemoryTotal};
@@ -185,6 +186,17 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE", env = "CHORUS_TLS_KEY")]
     #[serde(alias = "tls_key")]
     tls_key: Option<PathBuf>,
+    /// The OpenTelemetry collector that gets traces, over HTTP in protobuf, such as http://127.0.0.1:4318 [default: no traces]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
+    /// Headers for the collector, such as api-key=KEY; several are separated by commas
+    #[arg(long, value_name = "HEADERS", env = "OTEL_EXPORTER_OTLP_HEADERS", hide_env_values = true, value_parser = parse_secret)]
+    #[serde(alias = "otlp_headers")]
+    otlp_headers: Option<Secret>,
+    /// The share of traces that are recorded, from 0 to 1, unless the caller has decided [default: 1]
+    #[arg(long, value_name = "RATIO", env = "OTEL_TRACES_SAMPLER_ARG")]
+    #[serde(alias = "otlp_sample", deserialize_with = "file_ratio")]
+    otlp_sample: Option<String>,
     /// A public host name of this hub, for which it gets and renews a certificate from Let's Encrypt, whose terms of service
     /// this accepts (repeatable; the variable separates them by commas). The hub must be reachable on port 443 of that name:
     /// --listen is then 0.0.0.0:443 and --public-url https://DOMAIN, unless given
@@ -304,6 +316,9 @@ impl ServeOptions {
                 .or(other.allow_private_endpoints),
             tls_cert: self.tls_cert.or(other.tls_cert),
             tls_key: self.tls_key.or(other.tls_key),
+            otlp: self.otlp.or(other.otlp),
+            otlp_headers: self.otlp_headers.or(other.otlp_headers),
+            otlp_sample: self.otlp_sample.or(other.otlp_sample),
             tls_acme: if self.tls_acme.is_empty() {
                 other.tls_acme
             } else {

@@ -113,8 +113,8 @@ impl MailWaker {
         }
         tracing::debug!("woken for {}", record.senders.join(", "));
         if self.way.carries_text() {
-            with_progress(&inbox.session, |mut progress| progress.confirm_wakes()).await??;
-            mark_shown(&inbox.session, news.shown_messages()).await;
+            with_progress(&inbox.command, |mut progress| progress.confirm_wakes()).await??;
+            mark_shown(&inbox.command, news.shown_messages()).await;
         }
         Ok(true)
     }
