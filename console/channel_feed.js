@@ -28,6 +28,13 @@ export function followChannel(id, { targetCursor, onChange, onMember }) {
   let stream;
   let retryTimer;
   let isStopped = false;
+  let loadTurn = 0;
+  /** Says later whether the load that begins now is still the last one: an answer that was overtaken would leave a gap. */
+  const takeTurn = () => {
+    loadTurn += 1;
+    const turn = loadTurn;
+    return () => !isStopped && turn === loadTurn;
+  };
   const readRows = (range, limit = PAGE_SIZE) => getApi(`${path}/messages?${range}&limit=${limit}`);
   const addRows = (rows) => rows.forEach((row) => events.set(row.cursor, row));
   const closeStream = () => {
@@ -37,7 +44,9 @@ export function followChannel(id, { targetCursor, onChange, onMember }) {
   };
   const openStream = () => {
     if (isStopped || stream) return;
-    stream = followStream({
+    const opened = {};
+    stream = opened;
+    const { stop } = followStream({
       getAddress: async () =>
         principal.role === 'operator'
           ? { path: `${path}/stream`, headers: { authorization: `Bearer ${storedKey.get()}` } }
@@ -50,6 +59,8 @@ export function followChannel(id, { targetCursor, onChange, onMember }) {
         onChange();
       },
       onState: (state) => {
+        // A stream that was closed says so later, when another may be open.
+        if (stream !== opened) return;
         if (state === 'ended') hubState.streamStates.delete('channel');
         else hubState.streamStates.set('channel', state);
         notifySubscribers('connection');
@@ -57,6 +68,7 @@ export function followChannel(id, { targetCursor, onChange, onMember }) {
       startCursor: String(feed.list().at(-1)?.cursor ?? 0),
       closeWhenHidden: () => true,
     });
+    opened.stop = stop;
   };
   const replaceRows = (rows, { hasEarlier, hasLater }) => {
     closeStream();
@@ -67,23 +79,31 @@ export function followChannel(id, { targetCursor, onChange, onMember }) {
     onChange();
   };
   feed.loadNewest = async () => {
+    const isCurrent = takeTurn();
     const rows = await readRows(`before=${AFTER_ALL}`);
+    if (!isCurrent()) return;
     replaceRows(rows, { hasEarlier: rows.length === PAGE_SIZE, hasLater: false });
   };
   /** However far back the message is, two requests bring it with its neighbours. */
   feed.loadAround = async (cursor) => {
     const half = PAGE_SIZE / 2;
+    const isCurrent = takeTurn();
     const [before, after] = await Promise.all([readRows(`before=${cursor + 1}`, half), readRows(`since=${cursor}`, half)]);
+    if (!isCurrent()) return;
     replaceRows([...before, ...after], { hasEarlier: before.length === half, hasLater: after.length === half });
   };
   feed.loadEarlier = async () => {
+    const isCurrent = takeTurn();
     const rows = await readRows(`before=${feed.list()[0].cursor}`);
+    if (!isCurrent()) return;
     addRows(rows);
     feed.hasEarlier = rows.length === PAGE_SIZE;
     onChange();
   };
   feed.loadLater = async () => {
+    const isCurrent = takeTurn();
     const rows = await readRows(`since=${feed.list().at(-1).cursor}`);
+    if (!isCurrent()) return;
     addRows(rows);
     feed.hasLater = rows.length === PAGE_SIZE;
     if (!feed.hasLater) openStream();

@@ -99,13 +99,14 @@ export function openConversation(root, peer, conversationId, targetId) {
       if (isUnshown(message) && !told.has(message.trace_id)) sight.current.watch(node);
     },
   });
-  let isFindingUnread = false;
+  let findingUnread;
   /** Before the first rows are drawn: the log opens at the first unread message. */
-  const findUnread = async () => {
-    if (isFindingUnread) return;
-    isFindingUnread = true;
-    firstUnreadId = await findFirstUnread(loader.list(), peer, conversationId);
-    render();
+  const findUnread = () => {
+    findingUnread ??= findFirstUnread(loader.list(), peer, conversationId).then((id) => {
+      firstUnreadId = id;
+      return render();
+    });
+    return findingUnread;
   };
   const render = () => {
     if (loader.isLoaded && firstUnreadId === undefined) return findUnread();
@@ -165,6 +166,7 @@ export function openConversation(root, peer, conversationId, targetId) {
     loader
       .loadNewest()
       .then(() => loader.loadBackTo(Number(targetId)))
+      .then(findUnread)
       .then(() => requestAnimationFrame(() => requestAnimationFrame(() => log.showRow(targetId))))
       .catch(() => {});
   return () => cleanups.forEach((cleanup) => cleanup());

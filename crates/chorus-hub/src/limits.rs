@@ -68,6 +68,8 @@ pub const SCHEMA_CHECKS_AT_ONCE: usize = 2;
 /// Max product of a compiled schema's subschemas and a value's values for a check on the thread of the request: some microseconds, less
 /// than handing it to another thread. A larger one waits for its turn among [`SCHEMA_CHECKS_AT_ONCE`].
 pub const SMALL_SCHEMA_WORK: usize = 256;
+/// Max bytes of such a value: the message of a mismatch repeats it.
+pub const SMALL_VALUE_BYTES: usize = 4 * 1024;
 /// Max wait for one of these checks: a check takes tens of milliseconds. Afterwards the request is
 /// answered with a retryable 503.
 pub const SCHEMA_CHECK_WAIT: Duration = Duration::from_secs(5);

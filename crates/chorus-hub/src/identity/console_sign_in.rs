@@ -159,9 +159,14 @@ async fn insert_session(
     };
     session_tokens::insert_session_token(&txn.tx, new_session).await?;
     let max_sessions = limits::CONSOLE_SESSIONS_PER_KEY;
-    let surplus =
-        session_tokens::list_surplus_sessions(&txn.tx, link.principal, made_with, max_sessions)
-            .await?;
+    let surplus = session_tokens::list_surplus_sessions(
+        &txn.tx,
+        link.principal,
+        made_with,
+        &hash,
+        max_sessions,
+    )
+    .await?;
     end_sessions(txn, &surplus).await
 }
 

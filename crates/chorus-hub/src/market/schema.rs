@@ -193,6 +193,7 @@ pub(super) fn check_small_value(
 ) -> Option<Result<()>> {
     let compiled = schema_cache().get(&schema.to_string())?;
     let is_small = compiled.patterns == 0
+        && value.to_string().len() <= crate::limits::SMALL_VALUE_BYTES
         && compiled.parts.saturating_mul(count_values(value)) <= crate::limits::SMALL_SCHEMA_WORK;
     is_small.then(|| compiled.check_value(which, value))
 }

@@ -158,21 +158,24 @@ pub(crate) async fn delete_console_session(
     Ok(deleted > 0)
 }
 
-/// The console sessions that one key has beyond `max_sessions`, the oldest ones.
+/// The console sessions that one key has beyond `max_sessions`, the oldest ones and never `newest`: a clock that was set back would
+/// make it the oldest.
 pub(crate) async fn list_surplus_sessions(
     tx: &DbConnection<'_>,
     principal: AgentId,
     made_with: Option<&str>,
+    newest: &[u8; 32],
     max_sessions: usize,
 ) -> Result<Vec<ConsoleSessionRow>, DbError> {
     const SQL: &str = "select token_hash, principal from sessions where principal = $1 and console_session = token_hash
-         and coalesce(made_with, '') = $2 order by expires_at desc, token_hash";
+         and coalesce(made_with, '') = $2 and token_hash <> $3 order by expires_at desc, token_hash";
     let params = [
         SqlParam::id(principal),
         SqlParam::Text(made_with.unwrap_or_default()),
+        SqlParam::Bytes(newest),
     ];
     let mut sessions = read_sessions(tx, SQL, &params).await?;
-    Ok(sessions.split_off(max_sessions.min(sessions.len())))
+    Ok(sessions.split_off((max_sessions - 1).min(sessions.len())))
 }
 
 /// Console sessions whose time is over.

@@ -29,6 +29,9 @@ const MAX_REFUSAL: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct AttemptHistory {
     /// Of the last hour, oldest first.
     failed_at: Vec<i64>,
+    /// When the attempt under way began. A hub that ends before the attempt does has maybe made the authority check its names.
+    #[serde(default)]
+    under_way: Option<i64>,
     /// The authority refuses orders until then.
     refused_until: Option<i64>,
     /// Failures since the last certificate, of this process.
@@ -37,21 +40,38 @@ pub struct AttemptHistory {
 }
 
 impl AttemptHistory {
+    /// An attempt begins. The history must be kept before it does.
+    pub fn begin_attempt(&mut self, now: UnixMicros) {
+        self.under_way = Some(now.0);
+    }
+
+    /// Counts an attempt that an earlier process did not end.
+    pub fn count_interrupted(&mut self) {
+        self.failed_at.extend(self.under_way.take());
+    }
+
     /// The first attempt of a process: at once, unless earlier ones have used up the hour.
     pub fn first_attempt_at(&self, now: UnixMicros) -> UnixMicros {
         UnixMicros(self.earliest_allowed(now).max(now.0))
     }
 
-    /// Counts a failure and says when to try again.
+    /// Counts a failure and says when to try again. `was_checked` is whether the authority had been told to check a name, which then
+    /// counts there whatever this hub saw of it.
     pub fn count_failure(
         &mut self,
         kind: FailureKind,
+        was_checked: bool,
         retry_after: Option<Duration>,
         now: UnixMicros,
     ) -> UnixMicros {
+        self.under_way = None;
         self.consecutive = self.consecutive.saturating_add(1);
         let (first, longest) = match kind {
             FailureKind::Refused | FailureKind::RateLimited => {
+                self.failed_at.push(now.0);
+                (FIRST_REFUSED_DELAY, MAX_REFUSED_DELAY)
+            }
+            FailureKind::Unreachable | FailureKind::Local if was_checked => {
                 self.failed_at.push(now.0);
                 (FIRST_REFUSED_DELAY, MAX_REFUSED_DELAY)
             }
@@ -119,7 +139,7 @@ mod tests {
         assert_eq!(history.first_attempt_at(now), now);
         let mut attempts = vec![now.0];
         for _ in 0..12 {
-            let next = history.count_failure(FailureKind::Refused, None, now);
+            let next = history.count_failure(FailureKind::Refused, true, None, now);
             history.forget_old(now);
             assert!(next > now);
             now = next;
@@ -145,7 +165,7 @@ mod tests {
         for _ in 0..MAX_FAILURES_PER_HOUR {
             let mut history: AttemptHistory = serde_json::from_str(&kept).unwrap();
             assert_eq!(history.first_attempt_at(now), now);
-            history.count_failure(FailureKind::Refused, None, now);
+            history.count_failure(FailureKind::Refused, true, None, now);
             kept = serde_json::to_string(&history).unwrap();
         }
         let history: AttemptHistory = serde_json::from_str(&kept).unwrap();
@@ -158,11 +178,11 @@ mod tests {
         let now = after(1_000_000);
         let mut history = AttemptHistory::default();
         let wait = Some(Duration::from_secs(7200));
-        let next = history.count_failure(FailureKind::RateLimited, wait, now);
+        let next = history.count_failure(FailureKind::RateLimited, false, wait, now);
         assert_eq!(next, after(1_000_000 + 7200));
         assert_eq!(history.first_attempt_at(after(1_000_010)), next);
         let mut silent = AttemptHistory::default();
-        let next = silent.count_failure(FailureKind::RateLimited, None, now);
+        let next = silent.count_failure(FailureKind::RateLimited, false, None, now);
         assert_eq!(next, after(1_000_000 + 3600));
     }
 
@@ -171,12 +191,39 @@ mod tests {
     fn an_authority_that_is_away_is_tried_again_within_seconds() {
         let mut history = AttemptHistory::default();
         let now = after(1_000_000);
-        let first = history.count_failure(FailureKind::Unreachable, None, now);
-        let second = history.count_failure(FailureKind::Unreachable, None, now);
+        let first = history.count_failure(FailureKind::Unreachable, false, None, now);
+        let second = history.count_failure(FailureKind::Unreachable, false, None, now);
         assert_eq!((first, second), (after(1_000_005), after(1_000_015)));
         for _ in 0..40 {
-            let next = history.count_failure(FailureKind::Unreachable, None, now);
+            let next = history.count_failure(FailureKind::Unreachable, false, None, now);
             assert!(next <= after(1_000_000 + 900));
         }
+    }
+
+    // D-117
+    #[test]
+    fn an_attempt_that_a_crash_interrupted_counts() {
+        let now = after(1_000_000);
+        let mut kept = serde_json::to_string(&AttemptHistory::default()).unwrap();
+        for _ in 0..MAX_FAILURES_PER_HOUR {
+            let mut history: AttemptHistory = serde_json::from_str(&kept).unwrap();
+            history.count_interrupted();
+            assert_eq!(history.first_attempt_at(now), now);
+            history.begin_attempt(now);
+            kept = serde_json::to_string(&history).unwrap();
+        }
+        let mut history: AttemptHistory = serde_json::from_str(&kept).unwrap();
+        history.count_interrupted();
+        assert_eq!(history.first_attempt_at(now), after(1_000_000 + 3600));
+    }
+
+    // D-117
+    #[test]
+    fn a_check_whose_outcome_was_not_seen_counts() {
+        let now = after(1_000_000);
+        let mut history = AttemptHistory::default();
+        let next = history.count_failure(FailureKind::Unreachable, true, None, now);
+        assert_eq!(next, after(1_000_060));
+        assert_eq!(history.failed_at.len(), 1);
     }
 }

@@ -62,6 +62,15 @@ impl IssuedCertificate {
             .eq(domains.collect::<BTreeSet<&str>>())
     }
 
+    /// Whether it has one of these names and has not expired.
+    pub fn serves_one_of<'a>(
+        &self,
+        mut domains: impl Iterator<Item = &'a str>,
+        now: UnixMicros,
+    ) -> bool {
+        self.not_after > now && domains.any(|domain| self.names.contains(domain))
+    }
+
     /// Two thirds of its lifetime: the last third is for the authority or this machine being away.
     pub fn renewal_at(&self) -> UnixMicros {
         UnixMicros(self.not_before.0 + self.lifetime() / 3 * 2)

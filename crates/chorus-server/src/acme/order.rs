@@ -11,6 +11,7 @@ use instant_acme::{
     OrderStatus, RetryPolicy,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How an order is polled while the authority checks the names: from a quarter of a second on, for two minutes at most.
@@ -24,6 +25,8 @@ pub struct CertificateOrder {
     pub files: AcmeFiles,
     pub client: DirectoryClient,
     pub resolver: Arc<CertificateResolver>,
+    /// Whether the authority was told to check a name in the last attempt.
+    pub was_checked: AtomicBool,
 }
 
 impl CertificateOrder {
@@ -117,7 +120,7 @@ impl CertificateOrder {
         })
     }
 
-    /// Prepares the answers for all names before the authority is told to look.
+    /// Prepares the answer for each name before the authority is told to look.
     async fn answer_challenges(
         &self,
         order: &mut Order,
@@ -142,6 +145,7 @@ impl CertificateOrder {
                 .answer_challenge(&domain, digest.as_ref())
                 .map_err(OrderFailure::local)?;
             guards.push(guard);
+            self.was_checked.store(true, Ordering::Relaxed);
             challenge
                 .set_ready()
                 .await

@@ -7,12 +7,15 @@ use super::certificate_resolver::CertificateResolver;
 use super::directory_client::DirectoryClient;
 use super::issued_certificate::IssuedCertificate;
 use super::order::CertificateOrder;
-use super::order_failure::OrderFailure;
+use super::order_failure::{FailureKind, OrderFailure};
 use crate::http::certificate_status::CertificateStatus;
 use chorus_hub::Clock;
 use chorus_wire::time::UnixMicros;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Longest sleep before the clock is read again: a machine that was suspended must notice that time has passed.
@@ -38,16 +41,18 @@ impl CertificateRenewal {
         clock: Clock,
     ) -> Self {
         let files = AcmeFiles::new(data_dir, &settings);
-        let history = files.read_attempts().unwrap_or_else(|error| {
+        let mut history = files.read_attempts().unwrap_or_else(|error| {
             tracing::warn!(%error, "earlier attempts to get a certificate are not known");
             AttemptHistory::default()
         });
+        history.count_interrupted();
         Self {
             order: CertificateOrder {
                 settings,
                 files,
                 client,
                 resolver,
+                was_checked: AtomicBool::new(false),
             },
             history,
             status,
@@ -66,11 +71,27 @@ impl CertificateRenewal {
                 directory = %self.order.settings.directory.as_str(),
                 "ordering a certificate; the authority's terms of service are agreed to"
             );
-            next_attempt = match self.order.obtain_certificate().await {
+            next_attempt = match self.order_certificate().await {
                 Ok(certificate) => self.install_issued(&certificate),
                 Err(failure) => self.report_failure(&failure),
             };
         }
+    }
+
+    /// Orders nothing that could not be counted: an authority locks a name after a few failures, and a hub may restart in a loop.
+    async fn order_certificate(&mut self) -> Result<IssuedCertificate, OrderFailure> {
+        self.order.was_checked.store(false, Ordering::Relaxed);
+        self.history.begin_attempt(self.clock.now());
+        if let Err(error) = self.order.files.write_attempts(&self.history) {
+            return Err(OrderFailure::local(format!(
+                "attempts cannot be kept: {error}; make the data directory writable for the hub"
+            )));
+        }
+        // A panic in the library must not end all renewals.
+        let ordering = AssertUnwindSafe(self.order.obtain_certificate()).catch_unwind();
+        ordering
+            .await
+            .unwrap_or_else(|_| Err(OrderFailure::local("the ACME client panicked")))
     }
 
     /// Serves the certificate of an earlier run, expired or not: a client is told then what is wrong. Returns when to order.
@@ -82,7 +103,9 @@ impl CertificateRenewal {
             None
         });
         let domains = &self.order.settings.domains;
-        let Some(kept) = kept.filter(|kept| kept.is_for(domains.iter().map(DomainName::as_str)))
+        let names = || domains.iter().map(DomainName::as_str);
+        let is_for_others = kept.as_ref().is_some_and(|kept| !kept.is_for(names()));
+        let Some(kept) = kept.filter(|kept| !is_for_others || kept.serves_one_of(names(), now))
         else {
             if first_attempt > now {
                 tracing::warn!(
@@ -94,8 +117,21 @@ impl CertificateRenewal {
             }
             return first_attempt;
         };
-        let next_attempt = kept.renewal_at().max(first_attempt);
+        // With other names it serves until one for the new names is there.
+        let wanted_at = if is_for_others {
+            now
+        } else {
+            kept.renewal_at()
+        };
+        let next_attempt = wanted_at.max(first_attempt);
         self.install_certificate(&kept, next_attempt);
+        if kept.not_after <= now {
+            self.status
+                .set_failing("the certificate has expired".to_owned(), next_attempt);
+        } else if first_attempt > wanted_at.max(now) {
+            let problem = "earlier orders failed; the log says why".to_owned();
+            self.status.set_failing(problem, next_attempt);
+        }
         next_attempt
     }
 
@@ -124,7 +160,10 @@ impl CertificateRenewal {
     fn report_failure(&mut self, failure: &OrderFailure) -> UnixMicros {
         let now = self.clock.now();
         let retry_after = self.order.client.take_retry_after();
-        let next_attempt = self.history.count_failure(failure.kind, retry_after, now);
+        let was_checked = self.order.was_checked.load(Ordering::Relaxed);
+        let next_attempt = self
+            .history
+            .count_failure(failure.kind, was_checked, retry_after, now);
         self.history.forget_old(now);
         self.keep_history();
         if failure.is_account_gone {
@@ -147,8 +186,14 @@ impl CertificateRenewal {
                 "the certificate was not renewed, and stays in use until it expires: {}", failure.message
             ),
         }
-        self.status
-            .set_failing(failure.message.clone(), next_attempt);
+        // `/ready` needs no key, and a message about a file has its path.
+        let problem = match failure.kind {
+            FailureKind::Local => "something on the hub's machine; the log says what".to_owned(),
+            FailureKind::Unreachable | FailureKind::Refused | FailureKind::RateLimited => {
+                failure.message.clone()
+            }
+        };
+        self.status.set_failing(problem, next_attempt);
         next_attempt
     }
 

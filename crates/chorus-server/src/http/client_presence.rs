@@ -7,7 +7,7 @@ pub struct PresenceGuard {
     _held: watch::Sender<()>,
 }
 
-/// In the extensions of every request that runs on after a disconnect.
+/// In the extensions of every tool call, because calls run on after a disconnect.
 #[derive(Clone, Debug)]
 pub struct ClientPresence(watch::Receiver<()>);
 

@@ -31,6 +31,9 @@ use tokio::sync::{mpsc, watch};
 /// Max time to write the refusal of a malformed request and let the client read it.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Paths whose requests may only wait for something: they end when their client leaves.
+const TOOL_PATHS: &str = "/mcp";
+
 /// One accepted connection.
 pub struct HttpConnection {
     pub peer: SocketAddr,
@@ -175,9 +178,11 @@ async fn handle_request(
     let mut response = if is_read_only {
         service.answer_request(request).await
     } else {
-        // What only waits need not run on.
-        let (_held_while_connected, presence) = ClientPresence::begin();
-        request.extensions_mut().insert(presence);
+        let _held_while_connected = request.uri().path().starts_with(TOOL_PATHS).then(|| {
+            let (held, presence) = ClientPresence::begin();
+            request.extensions_mut().insert(presence);
+            held
+        });
         UninterruptedWrite::new(async move { service.answer_request(request).await }).await
     };
     let feed = response

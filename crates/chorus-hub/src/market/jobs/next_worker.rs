@@ -50,7 +50,8 @@ impl HandBack {
     }
 }
 
-/// Takes the job from its worker. Returns the job as it is then; unchanged when it ended or has another worker meanwhile.
+/// Takes the job from its worker. Returns the job as it is then; unchanged when it ended, has another worker, or its worker reported
+/// meanwhile.
 pub(super) async fn hand_back(
     hub: &HubContext,
     job: JobRecord,
@@ -71,10 +72,11 @@ pub(super) async fn hand_back(
             if !is_same_worker || current.state.next_state(JobEvent::Reassign).is_none() {
                 return Ok((current, true));
             }
-            // The worker reported after the lapsed lease was found, and that report renewed it.
-            let is_renewed = back.kind == JobUpdateKind::Lapsed
-                && current.lease_until.is_some_and(|until| until > txn.now());
-            if is_renewed {
+            // The worker reported after the lapsed lease was found: the report renewed it, or asked a question, during which
+            // there is none.
+            let is_reported = back.kind == JobUpdateKind::Lapsed
+                && current.lease_until.is_none_or(|until| until > txn.now());
+            if is_reported {
                 return Ok((current, true));
             }
             if txn.now() >= current.closes_at {

@@ -283,8 +283,12 @@ story!(a_report_at_the_end_of_a_lease_keeps_the_job, |hub| async {
         assert_ok(&act(&worker, id, "claim").await);
     }
     hub.advance(Duration::from_secs(301));
-    let note = json!({"status": "PENDING", "progress": "half of it"});
-    let reports = ids.iter().map(|id| report(&worker, id, &note));
+    let notes = [
+        json!({"status": "PENDING", "progress": "half of it"}),
+        json!({"status": "PENDING", "question": "which half?"}),
+    ];
+    let reports = ids.iter().zip(notes.iter().cycle());
+    let reports = reports.map(|(id, note)| report(&worker, id, note));
     let reports = futures_util::future::join_all(reports);
     let (answers, ()) = futures_util::future::join(reports, hub.maintain()).await;
     hub.maintain().await;

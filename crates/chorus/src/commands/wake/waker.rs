@@ -113,7 +113,12 @@ impl MailWaker {
         }
         tracing::debug!("woken for {}", record.senders.join(", "));
         if self.way.carries_text() {
-            with_progress(&inbox.command, |mut progress| progress.confirm_wakes()).await??;
+            // The text is out, whatever becomes of the file: without the note the next hook tells it once more.
+            let confirmed =
+                with_progress(&inbox.command, |mut progress| progress.confirm_wakes()).await;
+            if let Err(error) | Ok(Err(error)) = confirmed.map(|saved| saved.map_err(Fail::from)) {
+                tracing::warn!("what was told could not be noted: {error}");
+            }
             mark_shown(&inbox.command, news.shown_messages()).await;
         }
         Ok(true)
