@@ -91,6 +91,10 @@ export function openChannelLog(id, targetCursor, onMember) {
     node: h('div.thread-box', {}, foundNode, log.node),
     searchField: search.field,
     update: render,
+    /** A message that was just sent is among the newest rows; the stream brings it unless others are shown. */
+    showSent() {
+      if (feed.hasLater) feed.loadNewest().catch((error) => announceText(error.message));
+    },
     stop() {
       search.stop();
       document.removeEventListener('visibilitychange', render);

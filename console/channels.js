@@ -132,8 +132,11 @@ function openChannel(root, id, targetCursor) {
     note: t('channel.as', { id: principal.id || t('role.operator') }),
     place: `channel ${id}`,
     buildBody: (content) => ({ content }),
-    sendBody: (body, idempotencyKey) =>
-      postApi(`/channels/${encodeUriPart(id)}/messages`, body, { 'idempotency-key': idempotencyKey }),
+    sendBody: async (body, idempotencyKey) => {
+      const sent = await postApi(`/channels/${encodeUriPart(id)}/messages`, body, { 'idempotency-key': idempotencyKey });
+      log.showSent();
+      return sent;
+    },
   });
   const log = openChannelLog(id, targetCursor, () => loadMembers().catch(() => {}));
   replaceContent(

@@ -30,7 +30,11 @@ impl RequestService {
 
     pub async fn answer_request(&self, request: Request) -> Response {
         let routes = &*self.0;
-        match routes.direct_routes.iter().find(|r| r.matches(&request)) {
+        match routes
+            .direct_routes
+            .iter()
+            .find(|route| route.matches(&request))
+        {
             Some(route) => front::process_direct(&routes.state, request, route).await,
             None => {
                 let Ok(response) = routes.router.clone().call(request).await;
