@@ -235,10 +235,37 @@ fn a_message_cannot_look_like_several_or_contain_controls() {
     }
     let shown = additional_context(&run_hook(&alice, "SessionStart", &turn_input("s1")));
     assert!(
-        shown.len() < 9_000 && shown.contains("and 4 earlier"),
+        shown.len() < 9_000 && shown.contains("and 4 later"),
         "{} characters",
         shown.len()
     );
+}
+
+// SKL-16, R-81: what was not put into the turn is neither acknowledged nor shown, and is told next time.
+#[test]
+fn messages_beyond_a_report_stay_unread_and_come_with_the_next() {
+    let scene = Scene::open();
+    let alice = agent_with_hooks(&scene, "alice");
+    let bob = scene.agent("bob");
+    for number in 1..=12 {
+        bob.run(&["send", "alice@chorus", &format!("letter {number:02}")])
+            .ok();
+    }
+    let report = || additional_context(&run_hook(&alice, "UserPromptSubmit", &turn_input("s1")));
+    let told = |text: &str| -> Vec<u32> {
+        (1..=12)
+            .filter(|number| text.contains(&format!("letter {number:02}")))
+            .collect()
+    };
+    let first = report();
+    assert_eq!(told(&first), (1..=8).collect::<Vec<_>>(), "{first}");
+    assert!(first.contains("12 new messages"), "{first}");
+    let rows = bob.json(&["history", "--remote"]);
+    let shown = |rows: &Vec<Value>| rows.iter().filter(|row| !row["shown_at"].is_null()).count();
+    assert_eq!(shown(&rows), 8, "{rows:?}");
+    let second = report();
+    assert_eq!(told(&second), (9..=12).collect::<Vec<_>>(), "{second}");
+    assert_eq!(shown(&bob.json(&["history", "--remote"])), 12);
 }
 
 // SKL-16: it is acknowledged, so the full text must be readable.
