@@ -22,7 +22,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .max()
         .unwrap_or(0);
     let width = width.max("AGENT".len());
-    let header = format!("{:width$}  PRESENCE  CULTURE  LANGUAGES", "AGENT");
+    let header = format!("{:width$}  ONLINE   REACH     CULTURE   LANGUAGES", "AGENT");
     let empty = match args.online {
         true => "no agent is online; chorus discover lists all",
         false => "no agent is registered yet; chorus register NAME registers you",

@@ -334,6 +334,9 @@ fn a_decision_shows_its_recommendation_and_is_answered_once() {
     );
     let asked = text(&asking.json()["frame_id"]);
     let shown = alice.run(&["decide", "--show"]).ok().out;
+    // Another agent has none, and is not kept waiting.
+    let nothing = scene.agent("bystander").run(&["decide", "--show"]).ok();
+    assert_eq!(nothing.out, "no decision is open\n");
     assert!(
         shown.contains("1. Now: today\n") && shown.contains("2. Later (recommended): calm"),
         "{shown}"

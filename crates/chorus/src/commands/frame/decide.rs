@@ -28,7 +28,7 @@ pub struct Args {
     /// Do not decide yet; ask about the question first
     #[arg(long, value_name = "TEXT", group = "reply")]
     dialogue: Option<String>,
-    /// Only show it
+    /// Only show it; without an open one this says so, unless --wait is given
     #[arg(long, group = "reply")]
     show: bool,
     /// How long to wait for a decision; default: without limit
@@ -53,12 +53,23 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 "it is answered, withdrawn, or its time is over",
             ));
         }
-        None => tokio::select! {
+        None if args.show && args.wait.is_none() => {
+            output::print_result(common.json, &json!({ "open": false }), || {
+                "no decision is open".to_owned()
+            });
+            return Ok(());
+        }
+        None => {
+            if !common.json {
+                eprintln!("no decision is open; waiting for one (Ctrl-C ends it)");
+            }
+            tokio::select! {
             next = tokio::time::timeout(wait, next_moment(&context, &mut frames)) => {
                 next.map_err(|_| nothing_to_decide("no decision is asked for"))??
             }
             () = stop.wait_requested() => return Ok(()),
-        },
+            }
+        }
     };
     let FramePayload::AgentBindingMoment(moment) = &moment_frame.payload else {
         return Ok(());
