@@ -19,7 +19,7 @@ const SHOWN_BUCKETS: [f64; 11] = [
     0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0,
 ];
 /// Samples stay in memory until they are sorted into buckets, so this runs even when no scraper asks.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The recorder of the process; several servers in one process share it.
 fn metrics_recorder() -> &'static PrometheusHandle {

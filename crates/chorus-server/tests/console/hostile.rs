@@ -152,7 +152,11 @@ async fn only_http_and_https_become_links_and_they_keep_their_distance() {
     bob.send_expecting("alice", text, "queued").await;
     stage.sign_in(&alice.key).await;
     stage.view("conversations/bob%40chorus").await;
-    stage.browser.shows("a.example").await;
+    // The list beside the conversation has the text too, and earlier.
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.said a').length > 0")
+        .await;
     let links = stage
         .browser
         .run("return [...document.querySelectorAll('.said a')].map((a) => [a.href, a.rel, a.target])")

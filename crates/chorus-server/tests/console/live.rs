@@ -113,7 +113,10 @@ async fn the_page_goes_on_where_it_was_after_the_hub_restarts() {
     stage.browser.shows("while you were away").await;
     bob.send_expecting("alice", "and after", "delivered_sse")
         .await;
-    stage.browser.shows("and after").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.bubble .said').length === 3")
+        .await;
     let texts = stage
         .browser
         .run("return [...document.querySelectorAll('.bubble .said')].map((one) => one.textContent)")
