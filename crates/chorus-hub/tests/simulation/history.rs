@@ -10,7 +10,7 @@ use crate::operation::{ClientCall, ClientRequest, Operation, OperationState};
 use crate::perform::perform;
 use crate::planted::PlantedFault;
 use crate::reader::InboxReader;
-use crate::stage::DatabaseStage;
+use crate::stage::ReusedDatabase;
 use crate::template::{EPOCH, READERS};
 use crate::{oracle, planted};
 use chorus_hub::{Clock, random};
@@ -40,7 +40,7 @@ pub struct RunningHub {
 }
 
 pub struct History {
-    pub stage: Rc<DatabaseStage>,
+    pub stage: Rc<ReusedDatabase>,
     pub around: Surroundings,
     pub chance: Chance,
     pub hubs: Vec<Option<RunningHub>>,
@@ -58,7 +58,7 @@ pub struct History {
 
 pub fn run_history(
     seed: u64,
-    stage: &Rc<DatabaseStage>,
+    stage: &Rc<ReusedDatabase>,
     planted_fault: Option<PlantedFault>,
 ) -> HistoryReport {
     let mut history = live_through(seed, stage, planted_fault);
@@ -71,13 +71,13 @@ pub fn run_history(
 }
 
 /// What a history leaves behind: the same for the same seed.
-pub fn trace_history(seed: u64, stage: &Rc<DatabaseStage>) -> Vec<String> {
+pub fn trace_history(seed: u64, stage: &Rc<ReusedDatabase>) -> Vec<String> {
     oracle::list_traces(&live_through(seed, stage, None))
 }
 
 fn live_through(
     seed: u64,
-    stage: &Rc<DatabaseStage>,
+    stage: &Rc<ReusedDatabase>,
     planted_fault: Option<PlantedFault>,
 ) -> History {
     random::seed_this_thread(Some(seed));
@@ -100,7 +100,7 @@ fn live_through(
 }
 
 impl History {
-    fn new(seed: u64, stage: &Rc<DatabaseStage>, planted_fault: Option<PlantedFault>) -> Self {
+    fn new(seed: u64, stage: &Rc<ReusedDatabase>, planted_fault: Option<PlantedFault>) -> Self {
         let mut chance = Chance::new(seed, 1);
         stage.reset();
         let clock = Clock::manual_at(EPOCH);

@@ -29,7 +29,7 @@ mod workload;
 use fault_counts::FaultCounts;
 use history::{HistoryReport, run_history, trace_history};
 use planted::PlantedFault;
-use stage::DatabaseStage;
+use stage::ReusedDatabase;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -74,7 +74,7 @@ fn run_histories(next_seed: impl Fn() -> Option<u64> + Sync) {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut stage = Rc::new(DatabaseStage::new(&template));
+                let mut stage = Rc::new(ReusedDatabase::new(&template));
                 while failures.lock().unwrap().len() < MAX_FAILURES
                     && let Some(seed) = next_seed()
                 {
@@ -108,11 +108,11 @@ fn run_histories(next_seed: impl Fn() -> Option<u64> + Sync) {
 }
 
 /// A panic of the hub is a broken promise of that seed.
-fn run_guarded(seed: u64, stage: &mut Rc<DatabaseStage>) -> HistoryReport {
+fn run_guarded(seed: u64, stage: &mut Rc<ReusedDatabase>) -> HistoryReport {
     let guarded = AssertUnwindSafe(|| run_history(seed, stage, None));
     std::panic::catch_unwind(guarded).unwrap_or_else(|_| {
         // Whatever the panic left behind.
-        *stage = Rc::new(DatabaseStage::new(&stage.template));
+        *stage = Rc::new(ReusedDatabase::new(&stage.template));
         HistoryReport {
             operations: 0,
             faults: FaultCounts::default(),
@@ -148,11 +148,11 @@ fn every_promise_holds_in_every_history() {
 #[test]
 fn a_seed_repeats_its_history_exactly() {
     let template = Arc::new(Template::build());
-    let used_stage = Rc::new(DatabaseStage::new(&template));
+    let used_stage = Rc::new(ReusedDatabase::new(&template));
     for seed in 1..13 {
         let first = trace_history(seed, &used_stage);
         // What earlier histories left in a database must not matter.
-        let second = trace_history(seed, &Rc::new(DatabaseStage::new(&template)));
+        let second = trace_history(seed, &Rc::new(ReusedDatabase::new(&template)));
         let difference = first.iter().zip(&second).find(|(one, other)| one != other);
         assert_eq!(difference, None, "seed {seed}");
         assert_eq!(first.len(), second.len(), "seed {seed}");
@@ -162,7 +162,7 @@ fn a_seed_repeats_its_history_exactly() {
 /// The oracle is worth nothing if it does not notice.
 #[test]
 fn the_oracle_reports_every_planted_fault() {
-    let stage = Rc::new(DatabaseStage::new(&Arc::new(Template::build())));
+    let stage = Rc::new(ReusedDatabase::new(&Arc::new(Template::build())));
     for fault in PlantedFault::ALL {
         let is_noticed = (1..41).any(|seed| {
             let report = run_history(seed, &stage, Some(fault));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// More statements than the oracle and the reset have.
 const ORACLE_STATEMENTS: usize = 1_024;
 
-pub struct DatabaseStage {
+pub struct ReusedDatabase {
     pub template: Arc<Template>,
     pub file: PathBuf,
     /// The oracle's own connection.
@@ -23,7 +23,7 @@ pub struct DatabaseStage {
     dir: tempfile::TempDir,
 }
 
-impl DatabaseStage {
+impl ReusedDatabase {
     pub fn new(template: &Arc<Template>) -> Self {
         let dir = fast_dir();
         let file = dir.path().join("history.db");

@@ -83,7 +83,8 @@ async fn process_routed(
     let is_strict_transport =
         state.is_https && !allowed_origins::is_loopback_host(request.headers());
     let has_key = request.headers().contains_key(header::AUTHORIZATION);
-    let has_own_id = request.headers().contains_key(REQUEST_ID_HEADER);
+    // A client may put anything into its own id.
+    let is_chosen_here = request.headers().get(REQUEST_ID_HEADER) != Some(&id);
     let mut span = RequestSpan::begin(state, &request, route);
     let error_format = ErrorFormat::for_path(request.uri().path());
     let from = state.trusted_proxies.resolve_client(
@@ -121,7 +122,7 @@ async fn process_routed(
     // Never the path or the query: they contain names, and sometimes tokens.
     tracing::debug!(request_id = ?id, %from, %method, route, status = status.as_u16(), elapsed = ?started_at.elapsed(), "request");
     request_metrics::record_request(route, &method, status, started_at.elapsed());
-    span.finish(status, id.to_str().ok().filter(|_| !has_own_id));
+    span.finish(status, id.to_str().ok().filter(|_| is_chosen_here));
     if is_strict_transport {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT_SECURITY);
     }

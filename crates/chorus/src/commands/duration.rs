@@ -1,9 +1,9 @@
-//! Parses and prints durations: `500ms`, `5s`, `10m`, `2h`.
+//! Parses and prints durations: `500ms`, `5s`, `10m`, `2h`, `90d`.
 
 use std::time::Duration;
 
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let parse_error = || "a time looks like 500ms, 5s, 10m or 2h".to_owned();
+    let parse_error = || "a time looks like 500ms, 5s, 10m, 2h or 90d".to_owned();
     let digits = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());

@@ -1,5 +1,6 @@
 //! A time in the options of `chorus serve`, such as `90d`.
 
+use crate::commands::duration::parse_duration;
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,24 +13,7 @@ impl FromStr for ConfigDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parse_error = || "a time looks like 90d, 12h, 30m, 10s or 500ms".to_owned();
-        let unit = text
-            .find(|c: char| !c.is_ascii_digit())
-            .ok_or_else(parse_error)?;
-        let count: u64 = text[..unit].parse().map_err(|_| parse_error())?;
-        let millis: u64 = match &text[unit..] {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return Err(parse_error()),
-        };
-        let millis = count
-            .checked_mul(millis)
-            .filter(|millis| *millis > 0)
-            .ok_or_else(parse_error)?;
-        Ok(Self(Duration::from_millis(millis)))
+        parse_duration(text).map(Self)
     }
 }
 
