@@ -384,7 +384,7 @@ impl<'a> LoadLoop<'a> {
 }
 
 /// Where the next marker could begin.
-fn find_marker_start(b: &[u8]) -> Option<usize> {
+pub fn find_marker_start(b: &[u8]) -> Option<usize> {
     let p = unsafe { libc::memchr(b.as_ptr() as *const _, b'~' as i32, b.len()) };
     (!p.is_null()).then(|| p as usize - b.as_ptr() as usize)
 }

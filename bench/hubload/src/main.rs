@@ -3,6 +3,7 @@ mod bare_server;
 mod command_options;
 mod load_loop;
 mod measurements;
+mod replay;
 mod syscalls;
 mod template;
 mod wire_format;
@@ -32,11 +33,12 @@ fn main() {
     syscalls::raise_file_limit();
     match cmd.as_str() {
         "fanout" | "p2p" | "post" | "idle" => run_scenario(&cmd, &a),
+        "replay" => replay::run_replay(&a),
         "setup" => register_agents(&a),
         "serve" => bare_server::run_bare_server(parse_server_options(&a)),
         "ceiling" => run_ceiling(&a),
         _ => exit_with_error(
-            "usage: hubload fanout|p2p|post|idle|setup|serve|ceiling [--option value]... [@file] (see README.md)",
+            "usage: hubload fanout|p2p|post|idle|replay|setup|serve|ceiling [--option value]... [@file] (see README.md)",
         ),
     }
 }
@@ -93,6 +95,7 @@ fn plan_scenario(cmd: &str, a: &CommandOptions) -> ScenarioPlan {
     };
     let sender = |i: usize| match cmd {
         "p2p" | "post" => pick(2 * i, "s"),
+        "fanout" if a.get("one-sender").is_some() => pick(streams, "s"),
         "fanout" => pick(streams + i, "s"),
         _ => pick(i + 1, "s"),
     };
