@@ -158,3 +158,125 @@ fn a_command_asks_a_question_and_gets_the_answer() {
         json!({"said": "the first"})
     );
 }
+
+/// The words of each line of a timeline after its time.
+fn timeline_words(shown: &str) -> Vec<Vec<&str>> {
+    let lines = shown.lines().filter(|line| line.starts_with("    20"));
+    lines
+        .map(|line| line.split_whitespace().skip(1).collect())
+        .collect()
+}
+
+#[test]
+fn a_job_shows_its_timeline_from_the_request_to_the_end() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let offering = bob.offer("echo", &[], &["cat"]);
+    // Nothing was reported in between.
+    let job = alice.hire("echo", "{}", &["--wait", "--json"]).ok().json();
+    let id = job[0]["job_id"].as_str().unwrap();
+    let shown = alice.run(&["jobs", id]).ok().out;
+    let expected = [["requested", "alice@chorus"], ["done", "bob@chorus"]];
+    assert_eq!(timeline_words(&shown), expected, "{shown}");
+    drop(offering);
+    let _lingers = bob.offer("lingers", &[], &["tail", "-f", "/dev/null"]);
+    let job = alice.hire("lingers", "{}", &["--json"]).ok().json();
+    let id = job[0]["job_id"].as_str().unwrap();
+    bob.run(&["jobs", id, "--progress", "half"]).ok();
+    let pending = alice.run(&["jobs", id]).ok().out;
+    let half = vec!["progress", "bob@chorus", "half"];
+    assert_eq!(
+        timeline_words(&pending)[1..],
+        [half.clone(), vec!["deadline", "bob@chorus", "dispatched"]],
+        "{pending}"
+    );
+    alice.run(&["jobs", id, "--cancel"]).ok();
+    let cancelled = alice.run(&["jobs", id]).ok().out;
+    let end = vec!["cancelled", "alice@chorus", "CANCELLED"];
+    assert_eq!(timeline_words(&cancelled)[1..], [half, end], "{cancelled}");
+}
+
+// JOB-30: what a worker writes to standard error is its own, unless it says otherwise
+#[test]
+fn the_requester_learns_why_a_command_failed_only_where_the_worker_shares_it() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let script = "echo reading >&2; echo 'no such model' >&2; echo >&2; exit 3";
+    for (skill, more, is_shared) in [
+        ("private", &[][..], false),
+        ("open", &["--share-errors"][..], true),
+    ] {
+        let log = bob.home.join(skill);
+        let args = [
+            &["offer", skill, "--cost", "0.10", "--count", "1"],
+            more,
+            &["--", "sh", "-c", script],
+        ]
+        .concat();
+        let log_file = std::fs::File::create(&log).unwrap();
+        let mut offering =
+            crate::actors::RunningProcess::start_with_log(bob.command(&args), log_file);
+        bob.wait_for_skill(skill, true);
+        let failed = alice.hire(skill, "{}", &["--wait"]);
+        assert_eq!(failed.code, 4, "{failed:?}");
+        assert!(failed.err.contains("exit status: 3"), "{failed:?}");
+        assert_eq!(
+            failed.err.contains("no such model"),
+            is_shared,
+            "{failed:?}"
+        );
+        assert!(!failed.err.contains("reading"), "{failed:?}");
+        assert_eq!(offering.await_exit(), Some(0));
+        // The worker sees all of it either way.
+        let text = std::fs::read_to_string(&log).unwrap();
+        assert!(
+            text.contains("reading") && text.contains("no such model"),
+            "{text}"
+        );
+    }
+}
+
+// R-88: description, schemas and record in both listings
+#[test]
+fn skills_show_what_they_take_and_give() {
+    let scene = Scene::open();
+    let bob = scene.agent("bob");
+    let endpoint = "http://127.0.0.1:9/work";
+    let carol = scene.newcomer("carol");
+    let register = [
+        "register",
+        "carol",
+        "--culture",
+        "en",
+        "--api-endpoint",
+        endpoint,
+    ];
+    carol.run(&register).ok();
+    std::fs::write(bob.home.join("in.json"), r#"{"text": "string"}"#).unwrap();
+    std::fs::write(bob.home.join("out.json"), r#"{"words": "list"}"#).unwrap();
+    let options = [
+        "--input-schema",
+        "in.json",
+        "--output-schema",
+        "out.json",
+        "--description",
+        "Counts words",
+    ];
+    let _offering = bob.offer("count", &options, &["cat"]);
+    for args in [&["skills"][..], &["skills", "count"]] {
+        let listed = bob.run(args).ok().out;
+        for text in [
+            "Counts words",
+            r#"input:  {"text":"string"}"#,
+            r#"output: {"words":"list"}"#,
+        ] {
+            assert!(listed.contains(text), "{text}: {listed}");
+        }
+    }
+    // R-61: an endpoint at registration is where the agent takes its jobs.
+    let _other = carol.offer("walk", &[], &["cat"]);
+    let found = bob.json(&["skills", "walk"]).remove(0);
+    assert_eq!(found["api_endpoint"], endpoint);
+}

@@ -326,3 +326,68 @@ story!(who_gave_a_job_back_does_not_get_it_again, |hub| async {
     assert_eq!(balance_and_held(&hub, &boss).await, (99.85, 0.0));
     assert_credits_conserved(&hub).await;
 });
+
+story!(a_question_keeps_a_claimed_job_from_lapsing, |hub| async {
+    // The requester takes its time; with the answer a new lease begins.
+    let boss = register_requester(&hub).await;
+    let worker = register_worker(&hub, "worker-1").await;
+    publish(&boss, "job-1", json!({"deadline_ms": 3_600_000})).await;
+    assert_ok(&act(&worker, "job-1", "claim").await);
+    let question = json!({"status": "PENDING", "question": "Which?"});
+    assert_ok(&report(&worker, "job-1", &question).await);
+    hub.advance(Duration::from_secs(900));
+    hub.maintain().await;
+    let job = job_state(&boss, "job-1").await;
+    assert_eq!(
+        (&job["state"], &job["agent_id"]),
+        (&json!("input-required"), &json!("worker-1"))
+    );
+    let answer = json!({"answer": "This."});
+    assert_ok(&boss.post("/jobs/job-1/answer", &answer).await);
+    let mut bosses = boss.inbox().await;
+    let mut workers = worker.inbox().await;
+    hub.advance(Duration::from_secs(301));
+    hub.maintain().await;
+    // Both are told that the job is on the board again.
+    for inbox in [&mut bosses, &mut workers] {
+        let told = inbox.next("job_update").await.data;
+        let update = &told["timeline"][0];
+        assert_eq!(
+            (&told["state"], &update["kind"], &update["agent_id"]),
+            (&json!("open"), &json!("lapsed"), &json!("worker-1"))
+        );
+    }
+    assert_eq!(job_state(&boss, "job-1").await["state"], "open");
+    assert_eq!(reputation_score(&hub, &worker).await, 50.0);
+});
+
+story!(an_answer_after_the_deadline_is_none, |hub| async {
+    // past its deadline a job ends by itself, whether the hub has looked or not
+    let boss = register_requester(&hub).await;
+    let worker = register_worker(&hub, "worker-1").await;
+    publish(&boss, "job-1", json!({})).await;
+    assert_ok(&act(&worker, "job-1", "claim").await);
+    let question = json!({"status": "PENDING", "question": "Which?"});
+    assert_ok(&report(&worker, "job-1", &question).await);
+    hub.advance(Duration::from_secs(600));
+    let late = boss
+        .post("/jobs/job-1/answer", &json!({"answer": "This."}))
+        .await;
+    assert_market_refused(&late, 409, "ERR_JOB_CLOSED");
+    hub.maintain().await;
+    assert_eq!(job_state(&boss, "job-1").await["state"], "expired");
+    assert_eq!(balance_and_held(&hub, &boss).await, (100.0, 0.0));
+});
+
+story!(an_approved_delivery_is_paid_what_it_cost, |hub| async {
+    // the cost that the worker reported, not the price of its skill
+    let boss = register_requester(&hub).await;
+    let worker = register_worker(&hub, "worker-1").await;
+    publish(&boss, "job-1", json!({"approve_within_ms": 60_000})).await;
+    assert_ok(&act(&worker, "job-1", "claim").await);
+    assert_ok(&report(&worker, "job-1", &success_result(0.03)).await);
+    assert_ok(&act(&boss, "job-1", "approve").await);
+    assert_eq!(balance_and_held(&hub, &worker).await, (100.03, 0.0));
+    assert_eq!(balance_and_held(&hub, &boss).await, (99.97, 0.0));
+    assert_credits_conserved(&hub).await;
+});

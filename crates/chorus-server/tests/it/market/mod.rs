@@ -3,6 +3,7 @@
 mod board;
 mod board_promises;
 mod gaming;
+mod handover;
 mod job_endings;
 mod job_endpoints;
 mod job_list;

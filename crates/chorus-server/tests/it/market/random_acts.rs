@@ -9,10 +9,26 @@ use crate::support::actors::{Agent, Answer};
 use crate::support::hub::Hub;
 use crate::support::seeded_random::SeededRandom;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-const STEPS: usize = 220;
+const STEPS: usize = 400;
 const BUDGET_CENTS: i64 = 15;
+/// What has to happen in the run: without it the sums would say nothing about it.
+const EXPECTED_ACTS: [&str; 12] = [
+    "hired",
+    "published",
+    "claimed",
+    "reported",
+    "delivered",
+    "declined",
+    "passed on",
+    "failed",
+    "asked",
+    "answered",
+    "approved",
+    "rejected",
+];
 
 struct Market<'a> {
     hub: &'a Hub,
@@ -20,63 +36,117 @@ struct Market<'a> {
     workers: Vec<Agent>,
     jobs: Vec<String>,
     chance: SeededRandom,
+    /// How often each act was accepted.
+    accepted: BTreeMap<&'static str, usize>,
 }
 
 impl Market<'_> {
+    /// Mostly a job in this state, so that the act is possible, and sometimes any of the latest.
+    async fn pick_job(&mut self, state: &str) -> String {
+        let found = self.boss.get(&format!("/jobs?status={state}")).await.json();
+        let in_state = found["jobs"].as_array().unwrap();
+        match (self.chance.below(4), self.jobs.len(), in_state.len()) {
+            (_, 0, _) => "none".to_owned(),
+            (0, known, _) | (_, known, 0) => {
+                self.jobs[known - 1 - self.chance.below(known.min(8))].clone()
+            }
+            (_, _, count) => in_state[self.chance.below(count)]["job_id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        }
+    }
+
+    fn count(&mut self, name: &'static str, is_accepted: bool) {
+        *self.accepted.entry(name).or_default() += usize::from(is_accepted);
+    }
+
+    async fn request(&mut self, terms: Value) {
+        let id = format!("job-{}", self.jobs.len());
+        let mut job = job_request(&id);
+        let fields = job.as_object_mut().unwrap();
+        fields.extend(terms.as_object().unwrap().clone());
+        let is_accepted = self.boss.post("/jobs", &job).await.status == 202;
+        let is_direct = job["board"].is_null();
+        self.count(if is_direct { "hired" } else { "published" }, is_accepted);
+        if is_accepted {
+            self.jobs.push(id);
+        }
+    }
+
+    async fn claim(&mut self) {
+        let job_id = self.pick_job("open").await;
+        let worker = &self.workers[self.chance.below(self.workers.len())];
+        let claimed = Answer::of(worker.request("POST", &format!("/jobs/{job_id}/claim"))).await;
+        self.count("claimed", claimed.status == 200);
+    }
+
+    /// Every worker reports: only the one that has the job may.
+    async fn report(&mut self, name: &'static str, report: &Value) {
+        let job_id = self.pick_job("dispatched").await;
+        let path = format!("/jobs/{job_id}/result");
+        let mut answers = Vec::new();
+        for worker in &self.workers {
+            answers.push((worker.id.clone(), worker.post(&path, report).await));
+        }
+        for (id, answer) in answers {
+            let is_accepted = answer.status == 200;
+            self.count(name, is_accepted);
+            let job = answer.json();
+            self.count("delivered", is_accepted && job["state"] == "delivered");
+            let has_other_worker = job["agent_id"].as_str().is_some_and(|other| other != id);
+            self.count("passed on", is_accepted && has_other_worker);
+        }
+    }
+
+    async fn judge(&mut self, name: &'static str, path: &str, state: &str, body: &Value) {
+        let job_id = self.pick_job(state).await;
+        let answer = self
+            .boss
+            .post(&format!("/jobs/{job_id}/{path}"), body)
+            .await;
+        self.count(name, answer.status == 200);
+    }
+
     /// Any answer is fine here: the sums below say whether it was right.
     async fn take_step(&mut self) {
-        let step = self.chance.below(16);
-        let worker = &self.workers[self.chance.below(self.workers.len())];
-        let job_id = match self.jobs.len() {
-            0 => "none".to_owned(),
-            known => self.jobs[known - 1 - self.chance.below(known.min(8))].clone(),
-        };
-        let result_path = format!("/jobs/{job_id}/result");
-        let act = |by: &Agent, name: &str| {
-            Answer::of(by.request("POST", &format!("/jobs/{job_id}/{name}")))
-        };
-        match step {
-            0..=3 => {
-                let id = format!("job-{}", self.jobs.len());
-                let mut job = job_request(&id);
-                if step >= 1 {
-                    job["board"] = json!(true);
-                }
-                if step == 2 {
-                    job["approve_within_ms"] = json!(400_000);
-                }
-                if self.boss.post("/jobs", &job).await.status == 202 {
-                    self.jobs.push(id);
-                }
+        match self.chance.below(20) {
+            0 => self.request(json!({})).await,
+            1 => self.request(json!({"board": true})).await,
+            2 | 3 => {
+                let terms = json!({"board": true, "approve_within_ms": 400_000});
+                self.request(terms).await;
             }
-            4..=6 => drop(act(worker, "claim").await),
-            7 | 8 => {
+            4..=6 => self.claim().await,
+            7..=10 => {
                 let cost = [0.0, 0.05, 0.1, 0.2][self.chance.below(4)];
-                for worker in &self.workers {
-                    worker.post(&result_path, &success_result(cost)).await;
-                }
-            }
-            9 => {
-                let code = ["SKILL_MISMATCH", "EXECUTION_ERROR"][self.chance.below(2)];
-                let report = json!({"status": "FAILURE", "error_code": code});
-                for worker in &self.workers {
-                    worker.post(&result_path, &report).await;
-                }
-            }
-            10 => {
-                let note = json!({"status": "PENDING", "question": "Which?"});
-                for worker in &self.workers {
-                    worker.post(&result_path, &note).await;
-                }
+                self.report("reported", &success_result(cost)).await;
             }
             11 => {
-                let answer = json!({"answer": "This."});
-                let path = format!("/jobs/{job_id}/answer");
-                self.boss.post(&path, &answer).await;
+                let decline = json!({"status": "FAILURE", "error_code": "SKILL_MISMATCH"});
+                self.report("declined", &decline).await;
             }
-            12 => drop(act(&self.boss, "approve").await),
-            13 => drop(act(&self.boss, "reject").await),
-            14 => drop(act(&self.boss, "cancel").await),
+            12 => self.report("failed", &json!({"status": "FAILURE"})).await,
+            13 => {
+                let question = json!({"status": "PENDING", "question": "Which?"});
+                self.report("asked", &question).await;
+            }
+            14 | 15 => {
+                let answer = json!({"answer": "This."});
+                self.judge("answered", "answer", "input-required", &answer)
+                    .await;
+            }
+            16 => {
+                self.judge("approved", "approve", "delivered", &json!({}))
+                    .await;
+            }
+            17 => {
+                self.judge("rejected", "reject", "delivered", &json!({}))
+                    .await;
+            }
+            18 => {
+                self.judge("cancelled", "cancel", "open", &json!({})).await;
+            }
             _ => {
                 self.hub
                     .advance(Duration::from_secs(60 * self.chance.below(6) as u64));
@@ -127,12 +197,17 @@ story!(
             workers,
             jobs: Vec::new(),
             chance: SeededRandom(0x51ed_270b_9f2c_4d13),
+            accepted: BTreeMap::new(),
         };
         for step in 0..STEPS {
             market.take_step().await;
             if step % 20 == 19 {
                 market.check_sums().await;
             }
+        }
+        for act in EXPECTED_ACTS {
+            let count = market.accepted.get(act).copied().unwrap_or(0);
+            assert!(count > 0, "never {act}: {:?}", market.accepted);
         }
         // In the end every job has ended, and nothing is held.
         hub.advance(Duration::from_secs(3_600));

@@ -224,3 +224,71 @@ story!(
         assert_eq!(withdrawn["offered"], false);
     }
 );
+
+story!(
+    a_delivery_is_rejected_and_a_payment_repeated_with_tools_alone,
+    |hub| async {
+        //
+        let boss = register_requester(&hub).await;
+        let worker = register_trader(&hub, "worker-1", json!([]), None).await;
+        let (hirer, doer) = (McpHost::of(&boss).await, McpHost::of(&worker).await);
+        let offer = json!({"skill_name": "adding", "cost_per_call": 0.05, "description": "Adds", "output_schema": {"sum": "number"}});
+        doer.call("market_offer", offer).await.data();
+        let found = hirer
+            .call("market_discover", json!({"skill_name": "adding"}))
+            .await
+            .data();
+        let skill = &found["agents"][0]["skill"];
+        assert_eq!(
+            (&skill["description"], &skill["output_schema"]),
+            (&json!("Adds"), &json!({"sum": "number"}))
+        );
+        assert_eq!(found["agents"][0]["distinct_hirers"], 0);
+        let hire = |more: Value| {
+            let mut args =
+                json!({"skill_name": "adding", "input_data": {}, "budget": 0.1, "job_id": "job-1"});
+            let args_map = args.as_object_mut().unwrap();
+            args_map.extend(more.as_object().unwrap().clone());
+            args
+        };
+        for (more, field) in [
+            (json!({"board": true, "agent_id": "worker-1"}), "agent_id"),
+            (json!({"approve_within_ms": 60_000}), "approve_within_ms"),
+        ] {
+            hirer.call("market_hire", hire(more)).await.refused(field);
+        }
+        let terms = json!({"board": true, "approve_within_ms": 60_000});
+        hirer.call("market_hire", hire(terms)).await.data();
+        doer.call("market_act", json!({"job_id": "job-1", "act": "claim"}))
+            .await
+            .data();
+        let note = json!({"job_id": "job-1", "status": "PENDING", "progress": "half of it"});
+        let noted = doer.call("market_result", note).await.data();
+        assert_eq!(noted["progress"], "half of it");
+        let result = json!({"job_id": "job-1", "status": "SUCCESS", "output_data": {"sum": 3}});
+        doer.call("market_result", result).await.data();
+        let reject = json!({"job_id": "job-1", "act": "reject", "text": "It is 4."});
+        let rejected = hirer.call("market_act", reject).await.data();
+        assert_eq!(
+            (&rejected["error_code"], &rejected["error_message"]),
+            (&json!("REJECTED"), &json!("It is 4."))
+        );
+        assert_eq!(read_balance(&hirer).await["balance"], 100.0);
+
+        let pay = json!({"to_owner": "owner-of-worker-1", "amount": 1, "transfer_id": "t-1"});
+        for _ in 0..2 {
+            let paid = hirer.call("market_transfer", pay.clone()).await.data();
+            assert_eq!(paid["balance"], 99.0, "the same transfer is made once");
+        }
+        // The hub pays for its own jobs.
+        let twice = json!({"to_owner": "owner-of-worker-1", "amount": 1, "job_id": "job-1"});
+        hirer.call("market_transfer", twice).await.refused("job_id");
+        let withdraw = json!({"skill_name": "adding", "withdraw": true});
+        doer.call("market_offer", withdraw).await.data();
+        let found = hirer
+            .call("market_discover", json!({"skill_name": "adding"}))
+            .await
+            .data();
+        assert_eq!(found["total"], 0);
+    }
+);

@@ -1,7 +1,8 @@
 //! Formats a job for people.
 
 use crate::output;
-use chorus_wire::market::job::{Job, JobStatus};
+use chorus_wire::market::job::{Job, JobStatus, JobUpdate};
+use chorus_wire::time::UnixMicros;
 
 /// `SUCCESS  translate  bob@chorus  0.10  f81d4fae-…`
 pub fn format_job(job: &Job) -> String {
@@ -49,19 +50,15 @@ fn format_with_partner(job: &Job, partner: &str) -> String {
     line
 }
 
-/// The job with its timeline and its output.
+/// The job with its timeline and its output. The answer to an act has no timeline.
 pub fn format_job_details(job: &Job, reader: &str) -> String {
     let mut text = format_job_for(job, reader);
-    for update in job.timeline.iter().flatten() {
-        let by = update.agent_id.as_deref().unwrap_or("-");
-        let said = update.text.as_deref().unwrap_or_default();
-        text.push_str(&format!(
-            "\n    {}  {:11}  {}  {}",
-            crate::local_time::date_time(&update.timestamp_utc.to_string()),
-            update.kind.as_str(),
-            output::escape_controls(by),
-            output::escape_controls(said)
-        ));
+    for line in job
+        .timeline
+        .iter()
+        .flat_map(|updates| list_steps(job, updates))
+    {
+        text.push_str(&format!("\n    {line}"));
     }
     if job.state == "delivered" {
         text.push_str(&format!(
@@ -73,4 +70,40 @@ pub fn format_job_details(job: &Job, reader: &str) -> String {
         text.push_str(&format!("\n{}", job.output_data));
     }
     text
+}
+
+/// What happened to the job, each step with its time: also where its worker reported nothing before the end.
+fn list_steps(job: &Job, updates: &[JobUpdate]) -> Vec<String> {
+    let worker = job.agent_id.as_deref();
+    let requester = Some(job.orchestrator_id.as_str());
+    let mut steps = vec![format_step(job.requested_at, "requested", requester, "")];
+    steps.extend(updates.iter().map(|update| {
+        let said = update.text.as_deref().unwrap_or_default();
+        let kind = update.kind.as_str();
+        format_step(update.timestamp_utc, kind, update.agent_id.as_deref(), said)
+    }));
+    let ended_by = match job.state.as_str() {
+        "done" | "failed" => worker,
+        "cancelled" => requester,
+        _ => None,
+    };
+    steps.push(match job.status {
+        JobStatus::Success | JobStatus::Failure => {
+            let code = job.error_code.as_deref().unwrap_or_default();
+            format_step(job.timestamp_utc, &job.state, ended_by, code)
+        }
+        // When the hub gave it to the worker is not recorded: the worker has until the deadline.
+        JobStatus::Pending => format_step(job.deadline_utc, "deadline", worker, &job.state),
+    });
+    steps
+}
+
+fn format_step(at: UnixMicros, kind: &str, by: Option<&str>, said: &str) -> String {
+    let line = format!(
+        "{}  {kind:11}  {}  {}",
+        crate::local_time::date_time(&at.to_string()),
+        output::escape_controls(by.unwrap_or("-")),
+        output::escape_controls(said)
+    );
+    line.trim_end().to_owned()
 }

@@ -7,24 +7,44 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStderr, Command};
 
 /// The error code of a job whose command failed (JOB-30).
 const EXECUTION_FAILED: &str = "EXECUTION_ERROR";
 
-/// Runs the job and returns its result as the specification defines it. The command's standard error is that of the
-/// worker, and the requester does not see it.
+/// What the requester learns from the standard error of a command that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorSharing {
+    /// Nothing: it may contain paths, inputs of other jobs or secrets of the worker.
+    Private,
+    /// Its last line, cut to [`SHARED_LINE_CHARS`].
+    LastLine,
+}
+
+/// Max characters of the line that the requester gets: a sentence, not a log.
+const SHARED_LINE_CHARS: usize = 200;
+
+/// Runs the job and returns its result as the specification defines it. The command's standard error is passed on to that of the
+/// worker.
 pub async fn run_job(
     command: &[String],
     job: &PendingJob,
     agent_id: &str,
     limit: Duration,
+    sharing: ErrorSharing,
 ) -> Value {
     let started_at = Instant::now();
-    let outcome = match tokio::time::timeout(limit, run_command(command, job)).await {
-        Ok(Ok((status, output))) if status.success() => parse_output(&output),
-        Ok(Ok((status, _))) => Err(format!("the command ended with {status}")),
+    let outcome = match tokio::time::timeout(limit, run_command(command, job, sharing)).await {
+        Ok(Ok(ended)) if ended.status.success() => parse_output(&ended.output),
+        Ok(Ok(ended)) => {
+            let last_line = ended.error_line.map(|line| format!(": {line}"));
+            let last_line = last_line.unwrap_or_default();
+            Err(format!(
+                "the command ended with {}{last_line}",
+                ended.status
+            ))
+        }
         Ok(Err(error)) => Err(format!("the command could not be run: {}", error.kind())),
         Err(_) => Err("the command did not end in time".to_owned()),
     };
@@ -86,10 +106,19 @@ fn parse_output(output: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(output).map_err(|_| "the command did not print JSON".to_owned())
 }
 
+/// A command that has ended.
+struct EndedCommand {
+    status: ExitStatus,
+    output: Vec<u8>,
+    /// The last line of its standard error, where the requester may have it.
+    error_line: Option<String>,
+}
+
 async fn run_command(
     command: &[String],
     job: &PendingJob,
-) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+    sharing: ErrorSharing,
+) -> std::io::Result<EndedCommand> {
     let (program, program_args) = command
         .split_first()
         .ok_or(std::io::ErrorKind::InvalidInput)?;
@@ -106,6 +135,10 @@ async fn run_command(
         .env("CHORUS_ANSWER", job.answer.as_deref().unwrap_or_default())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(match sharing {
+            ErrorSharing::Private => Stdio::inherit(),
+            ErrorSharing::LastLine => Stdio::piped(),
+        })
         // Its own process group, so that a cancelled job also kills the child processes of the command.
         .process_group(0)
         .kill_on_drop(true)
@@ -131,11 +164,41 @@ async fn run_command(
         }
         std::io::Result::Ok(output)
     };
-    let ((), output) = tokio::join!(write_input, read_output);
+    let read_errors = pass_errors_on(child.stderr.take());
+    let ((), output, error_line) = tokio::join!(write_input, read_output, read_errors);
     let output = output?;
     let status = child.wait().await?;
     group_guard.disarm();
-    Ok((status, output))
+    Ok(EndedCommand {
+        status,
+        output,
+        error_line,
+    })
+}
+
+/// Writes the standard error of a command to that of this process. Returns its last line that is not empty.
+async fn pass_errors_on(stderr: Option<ChildStderr>) -> Option<String> {
+    let mut errors = BufReader::new(stderr?);
+    let mut last_line = None;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // A line without an end is passed on in pieces, so that it takes no memory.
+        let mut piece = (&mut errors).take(limits::DETAIL_CHARS as u64);
+        if piece.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
+            return last_line;
+        }
+        // A terminal that is gone does not end the job.
+        let _ = tokio::io::stderr().write_all(&line).await;
+        let text = String::from_utf8_lossy(&line);
+        let shared: String = text
+            .trim()
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(SHARED_LINE_CHARS)
+            .collect();
+        last_line = Some(shared).filter(|line| !line.is_empty()).or(last_line);
+    }
 }
 
 /// Kills a command's process group when dropped, unless the command has ended.

@@ -1,6 +1,7 @@
 //! `chorus offer`: offers a skill and runs a command for every job.
 
-use super::{job_command, read_input};
+use super::job_command::{self, ErrorSharing};
+use super::read_input;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::event_stream::StreamEvent;
@@ -42,6 +43,9 @@ pub struct Args {
     /// Also claim jobs for the skill on the board
     #[arg(long)]
     board: bool,
+    /// Tell the requester the last line that a command which fails wrote to standard error. It may contain secrets of yours
+    #[arg(long)]
+    share_errors: bool,
     /// Stop after this many jobs
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -246,8 +250,12 @@ impl SkillWorker<'_> {
             let limit = self.args.timeout;
             let agent_id = self.command_client.credentials.agent_id.clone();
             let job_id = job.job_id.clone();
+            let sharing = match self.args.share_errors {
+                true => ErrorSharing::LastLine,
+                false => ErrorSharing::Private,
+            };
             let abort_handle = self.tasks.spawn(async move {
-                let result = job_command::run_job(&command, &job, &agent_id, limit).await;
+                let result = job_command::run_job(&command, &job, &agent_id, limit, sharing).await;
                 (job, result)
             });
             self.abort_handles.insert(job_id, abort_handle);
