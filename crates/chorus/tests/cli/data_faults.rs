@@ -212,8 +212,8 @@ async fn a_log_that_is_not_read_does_not_stop_the_hub() {
     command.stderr(Stdio::piped());
     let hub = Hub::start_command(command);
     let client = register_client(&hub.url, "alice").await;
-    // A pipe holds 64 KiB: some hundred lines.
-    for _ in 0..2_000 {
+    // More lines than the hub keeps (16 384) and a pipe holds (64 KiB).
+    for _ in 0..18_000 {
         let status = tokio::time::timeout(TIMEOUT, fetch_status(&client, "/agent/messages")).await;
         assert_eq!(status.expect("the hub answers"), 200);
     }
