@@ -102,7 +102,11 @@ impl InboxStore {
             peer: peer.into(),
             envelope,
         };
-        Ok(match self.history.append_once(&line)? {
+        let appended = self.history.append_once(&line)?;
+        if self.take_printed_answer(ts) {
+            return Ok(FilingOutcome::Repeated(ReceiverReply::ok()));
+        }
+        Ok(match appended {
             AppendOutcome::New => FilingOutcome::NewMessage,
             AppendOutcome::Known if unhandled.is_some() && unhandled > self.cursor() => {
                 FilingOutcome::NewMessage
@@ -111,6 +115,48 @@ impl InboxStore {
                 FilingOutcome::Repeated(ReceiverReply::ok())
             }
         })
+    }
+
+    /// Files an answer that its reader is shown outside of a listener. It is durable when this returns, and the next listener
+    /// passes it.
+    pub fn file_printed_answer(
+        &mut self,
+        ts: &str,
+        peer: &str,
+        envelope: Box<RawValue>,
+    ) -> Result<()> {
+        let line = HistoryLine {
+            ts: ts.into(),
+            dir: MessageDirection::Received,
+            peer: peer.into(),
+            envelope,
+        };
+        self.history.append_once(&line)?;
+        let Some(state) = &mut self.state else {
+            return Ok(());
+        };
+        state.printed_answers.push(ts.to_owned());
+        let excess = state
+            .printed_answers
+            .len()
+            .saturating_sub(limits::MAX_PRINTED_ANSWERS);
+        state.printed_answers.drain(..excess);
+        state.save(&self.files)
+    }
+
+    /// Whether a message was an answer that `send --wait` printed. A hub never gives two messages the same time.
+    pub fn is_printed_answer(&self, ts: &str) -> bool {
+        let state = self.state.as_ref();
+        state.is_some_and(|state| state.printed_answers.iter().any(|known| known == ts))
+    }
+
+    /// The same, asked once: what it forgets is saved with the cursor that passes the message.
+    fn take_printed_answer(&mut self, ts: &str) -> bool {
+        let is_printed = self.is_printed_answer(ts);
+        if let Some(state) = self.state.as_mut().filter(|_| is_printed) {
+            state.printed_answers.retain(|known| known != ts);
+        }
+        is_printed
     }
 
     /// Saves that everything up to `cursor` is filed and handled; `unanswered` is a message that now waits for its reply.

@@ -41,6 +41,8 @@ pub const DIRECT_ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 pub const MAX_CACHED_REPLIES: usize = 4_096;
 /// Max unsent replies while the hub is unreachable; beyond it the oldest is dropped and its sender sees only `delivered`.
 pub const MAX_UNANSWERED_REPLIES: usize = 256;
+/// Max answers that `send --wait` printed and no listener has passed yet; beyond it the oldest is printed once more.
+pub const MAX_PRINTED_ANSWERS: usize = 256;
 /// Max peers whose history is indexed in memory; beyond it all indexes are dropped and rebuilt when needed.
 pub const MAX_INDEXED_PEERS: usize = 64;
 /// Max bytes of a history line: an envelope, its metadata, and room for fields of other tools.

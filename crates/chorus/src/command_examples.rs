@@ -60,7 +60,11 @@ pub const COMMAND_EXAMPLES: &[CommandExamples] = &[
     ),
     examples(
         "listen",
-        &["chorus listen", "chorus listen --exec './answer.sh'"],
+        &[
+            "chorus listen",
+            "chorus listen --once --messages",
+            "chorus listen --exec './answer.sh'",
+        ],
     ),
     examples(
         "history",

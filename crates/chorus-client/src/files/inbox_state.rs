@@ -23,6 +23,9 @@ pub struct InboxState {
     /// Messages that were shown but not yet answered: after a crash their replies are still sent (SKL-16).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unanswered: Vec<String>,
+    /// The times of answers that `send --wait` printed and filed before a listener came to them: it does not print them again.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub printed_answers: Vec<String>,
 }
 
 impl InboxState {

@@ -1,14 +1,17 @@
 //! `chorus send --wait`: waits until a sent message was shown or answered.
 
 use super::duration::format_duration;
+use super::hook::ReportProgress;
 use super::listen::ReceivedMessage;
 use super::wait_line::WaitLine;
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, command_client::CommandClient, output};
 use chorus_client::HubClient;
 use chorus_client::envelope::AcceptedMessage;
+use chorus_client::files::inbox_state::StateLock;
+use chorus_client::inbox_store::InboxStore;
 use chorus_wire::envelope::Envelope;
-use chorus_wire::message::{HistoryRow, MessageStatus};
+use chorus_wire::message::{HistoryRow, MessageStatus, ReceiverReply};
 use serde_json::json;
 use std::time::Duration;
 
@@ -55,7 +58,7 @@ impl SentMessage<'_> {
         };
         drop(line);
         if let Some(heard) = heard? {
-            heard.print_fact(common);
+            heard.take_fact(common, command).await;
             return Ok(());
         }
         let time = format_duration(timeout);
@@ -95,7 +98,7 @@ enum HeardFact {
 }
 
 impl HeardFact {
-    fn print_fact(&self, common: &CommonArgs) {
+    async fn take_fact(self, common: &CommonArgs, command: &CommandClient) {
         match self {
             HeardFact::Shown(status) => {
                 let output = json!({ "event": "shown", "trace_id": status.trace_id,
@@ -109,10 +112,46 @@ impl HeardFact {
                 });
             }
             HeardFact::Answer(row) => {
-                if let Ok(envelope) = Envelope::parse(row.envelope.get()) {
-                    ReceivedMessage::from_row(row).print_message(common, &envelope);
+                // Filed first, as a listener does: what was printed is never printed again.
+                if let Err(error) = file_answer(command, &row) {
+                    tracing::warn!("the answer may be printed again by chorus listen: {error}");
                 }
+                if let Ok(envelope) = Envelope::parse(row.envelope.get()) {
+                    ReceivedMessage::from_row(&row).print_message(common, &envelope);
+                }
+                acknowledge_answer(command, &row.trace_id.to_string()).await;
             }
         }
+    }
+}
+
+/// Files the answer, so that no listener prints it again.
+fn file_answer(command: &CommandClient, row: &HistoryRow) -> chorus_client::Result<()> {
+    // A process that listens with these files receives the answer too, and files it.
+    if StateLock::is_held(&command.files) {
+        return Ok(());
+    }
+    let _lock = StateLock::acquire(&command.files)?;
+    let mut store = InboxStore::for_agent(command.files.clone(), &command.credentials)?;
+    let at = row.timestamp.to_string();
+    store.file_printed_answer(&at, &row.sender_id, row.envelope.clone())
+}
+
+/// Sends the receipt (SKL-16), and notes for the hooks of a host that the answer was read. The command has succeeded by then,
+/// so a failure is only a warning.
+async fn acknowledge_answer(command: &CommandClient, trace_id: &str) {
+    let mut progress = ReportProgress::open_locked(&command.files, &command.credentials);
+    if let Err(error) = progress.save_acknowledged(vec![trace_id.to_owned()]) {
+        tracing::warn!("hooks will report the answer again: {error}");
+    }
+    drop(progress);
+    let reply = ReceiverReply::ok();
+    match command.client.send_response(trace_id, &reply).await {
+        Ok(()) => {}
+        // the first response counts, and a listener has sent one.
+        Err(e)
+            if e.error_response()
+                .is_some_and(|refusal| refusal.status == 409) => {}
+        Err(e) => tracing::warn!("{trace_id} could not be acknowledged: {e}"),
     }
 }

@@ -22,6 +22,24 @@ fn a_listener_receives_live_and_stops_on_a_signal() {
     assert_eq!(listening.await_exit(), Some(0));
 }
 
+// a receipt is no message
+#[test]
+fn a_listener_that_waits_for_messages_does_not_end_with_a_receipt() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    for text in ["one", "two"] {
+        alice.run(&["send", "bob@chorus", text]).ok();
+    }
+    bob.json(&["listen", "--count", "2"]);
+    bob.run(&["send", "alice@chorus", "an answer"]).ok();
+    assert_eq!(alice.json(&["listen", "--once"])[0]["event"], "receipt");
+    let lines = alice.json(&["listen", "--once", "--messages"]);
+    let events: Vec<_> = lines.iter().map(|line| line["event"].as_str()).collect();
+    assert_eq!(events, [Some("receipt"), Some("message")]);
+    assert_eq!(text_of(&lines[1]), "an answer");
+}
+
 //
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_is_told_of_messages_that_the_hub_no_longer_keeps() {

@@ -106,6 +106,55 @@ fn a_sender_waits_until_its_message_is_shown_or_answered() {
     assert_eq!(waiting.await_exit(), Some(0));
 }
 
+/// Sends a message, answers it, and returns the answer that `send --wait answer` printed.
+fn receive_answer(alice: &Agent, bob: &Agent, answer: &str) -> Value {
+    let args = ["send", "bob@chorus", "well?", "--wait", "answer", "--json"];
+    let mut waiting = RunningProcess::start(alice.command(&args));
+    waiting.json();
+    send(bob, "alice@chorus", answer);
+    let heard = waiting.json();
+    assert_eq!(text_of(&heard), answer);
+    assert_eq!(waiting.await_exit(), Some(0));
+    heard
+}
+
+// SKL-16, SKL-18: also where an older message waits, with a command, and in a session with hooks
+#[test]
+fn an_answer_that_was_waited_for_is_acknowledged_and_does_not_come_again() {
+    let scene = Scene::open();
+    let (alice, bob) = (scene.agent("alice"), scene.agent("bob"));
+    send(&bob, "alice@chorus", "older");
+    let heard = receive_answer(&alice, &bob, "first");
+    let status = read_status(&bob, heard["trace_id"].as_str().unwrap());
+    assert_eq!(status["status"], "acknowledged", "{status}");
+    let local = alice.run(&["history", "bob"]).ok().out;
+    assert!(local.contains("first"), "{local}");
+    // Nothing was listened to before: what came before the answer is not skipped.
+    send(&bob, "alice@chorus", "newer");
+    let listened = alice.json(&["listen", "--count", "2"]);
+    let texts: Vec<&str> = listened.iter().map(text_of).collect();
+    assert_eq!(texts, ["older", "newer"]);
+    // The same with a cursor, and with a command.
+    receive_answer(&alice, &bob, "second");
+    send(&bob, "alice@chorus", "last");
+    let told = run(
+        alice.command(&["hook", "SessionStart"]),
+        r#"{"session_id":"s1"}"#,
+    )
+    .ok();
+    assert!(
+        told.out.contains("last") && !told.out.contains("second"),
+        "{told:?}"
+    );
+    let exec = "printf '%s\\n' \"$(cat)\" >> handled.txt";
+    alice.run(&["listen", "--count", "1", "--exec", exec]).ok();
+    let handled = std::fs::read_to_string(alice.home.join("handled.txt")).unwrap();
+    assert!(
+        handled.contains("last") && !handled.contains("second"),
+        "{handled}"
+    );
+}
+
 // R-81: on a terminal a line runs with the time and the state
 #[test]
 fn a_sender_at_a_terminal_sees_how_far_its_message_is() {

@@ -40,12 +40,15 @@ pub struct Args {
     /// The URL by which senders reach --direct through a proxy; its host and origin are accepted too
     #[arg(long, value_name = "URL", requires = "direct")]
     public_url: Option<url::Url>,
-    /// Stop after this many messages, receipts and deliveries
+    /// Stop after this many messages, receipts and channel deliveries; with --messages, receipts do not count
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Stop after one
+    /// Stop after the first message, receipt or channel delivery; with --messages, a receipt does not count
     #[arg(long, conflicts_with = "count")]
     once: bool,
+    /// For --once and --count: receipts are printed, but only messages and channel deliveries count
+    #[arg(long, conflicts_with = "direct")]
+    messages: bool,
 }
 
 fn parse_cursor(text: &str) -> Result<Cursor, String> {
@@ -143,7 +146,10 @@ impl InboxListener<'_> {
         let is_received = |line: &HistoryLine| {
             line.dir == MessageDirection::Received && UnixMicros::parse(&line.ts).is_some()
         };
-        Ok(lines.into_iter().rfind(is_received).map(|line| line.ts))
+        // Mail that came before an answer to `send --wait` may still be unread.
+        let is_listened = |line: &HistoryLine| !self.store.is_printed_answer(&line.ts);
+        let mut received = lines.into_iter().filter(is_received);
+        Ok(received.rfind(is_listened).map(|line| line.ts))
     }
 
     /// Handles the messages of the hub's history from this time on (SKL-18, SKL-35), or all of them.
@@ -236,7 +242,7 @@ impl InboxListener<'_> {
             "receipt" => match serde_json::from_str::<ReceiptEvent>(&event.data) {
                 Ok(receipt) => {
                     print::print_receipt(self.common, event.cursor, &receipt);
-                    self.remaining -= 1;
+                    self.remaining -= u64::from(!self.args.messages);
                     self.save_progress(event.cursor, None)?;
                     self.file_sent_messages().await?;
                 }
