@@ -90,3 +90,51 @@ fn verify_says_that_codex_does_not_trust_the_hooks_yet() {
         "{trusted}"
     );
 }
+
+// A host is silent about a hook or a server that it cannot run
+#[test]
+fn verify_refuses_hooks_and_tools_whose_program_cannot_be_run() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    // Files of a project name the program without its folder.
+    alice.run(&["init", "--target", "claude-project"]).ok();
+    let verify = |target: &str, path: &str| {
+        let mut command = alice.command(&["verify", "--target", target]);
+        command.env("PATH", path);
+        crate::actors::run(command, "")
+    };
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_chorus"));
+    let folder = program.parent().unwrap().display().to_string();
+    verify("claude-project", &folder).ok();
+    let absent = verify("claude-project", "/nowhere");
+    assert_eq!(absent.code, 1, "{absent:?}");
+    for subject in ["✗ tools: ", "✗ hooks: "] {
+        let line = absent.out.lines().find(|line| line.starts_with(subject));
+        assert!(
+            line.is_some_and(|line| line.contains("runs chorus, which is not on the PATH")),
+            "{absent:?}"
+        );
+    }
+    // A build folder that was cleaned.
+    alice.run(&["init", "--target", "claude-user"]).ok();
+    for file in [".claude/settings.json", ".claude.json"] {
+        let path = alice.home.join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.replace(&*program.to_string_lossy(), "/gone/chorus");
+        assert!(text.contains("/gone/chorus"), "{text}");
+        std::fs::write(path, text).unwrap();
+    }
+    let gone = verify("claude-user", "/nowhere");
+    assert_eq!(gone.code, 1, "{gone:?}");
+    assert_eq!(
+        gone.out
+            .matches("runs /gone/chorus, which is not there")
+            .count(),
+        2,
+        "{gone:?}"
+    );
+    assert!(
+        gone.out.contains("chorus init --target claude-user"),
+        "{gone:?}"
+    );
+}

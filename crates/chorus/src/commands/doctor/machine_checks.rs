@@ -1,7 +1,7 @@
 //! The checks of this machine: the program, the credential file, the hooks of hosts and the listener.
 
 use super::DoctorCheck;
-use crate::commands::init::installed_program::{SERVER_NAME, find_on_path};
+use crate::commands::init::installed_program::{SERVER_NAME, find_on_path, is_runnable};
 use crate::commands::init::target::{InitRoots, InitTarget};
 use crate::commands::init::{self};
 use crate::fail::Fail;
@@ -108,13 +108,6 @@ pub fn check_hooks() -> Result<DoctorCheck, Fail> {
         ),
         false => DoctorCheck::good(SUBJECT, installed.join(", ")),
     })
-}
-
-fn is_runnable(program: &str) -> bool {
-    match program.contains('/') {
-        true => Path::new(program).is_file(),
-        false => find_on_path(program).is_some(),
-    }
 }
 
 pub fn check_listener(files: &IdentityFiles) -> DoctorCheck {

@@ -177,6 +177,26 @@ pub fn find_on_path(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
+/// Whether a host that has this PATH can run the program: a name on the PATH, or a file.
+pub fn is_runnable(program: &str) -> bool {
+    match program.contains('/') {
+        true => is_executable(Path::new(program)),
+        false => find_on_path(program).is_some_and(|path| is_executable(&path)),
+    }
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path)
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// The arguments of a command line that runs `chorus`.
 fn chorus_arguments(command: &str) -> Option<&str> {
     let (program, rest) = match command.strip_prefix('\'') {

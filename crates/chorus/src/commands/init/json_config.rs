@@ -101,13 +101,16 @@ impl<'a> JsonConfig<'a> {
     }
 
     pub fn has_server(&self, keys: &[&str]) -> bool {
+        self.server_program(keys).is_some()
+    }
+
+    /// The program that our entry runs.
+    pub fn server_program(&self, keys: &[&str]) -> Option<String> {
         let servers = keys
             .iter()
             .try_fold(self.top.clone(), |parent, key| parent.object_value(key));
-        let entry = servers
-            .and_then(|servers| servers.get(SERVER_NAME))
-            .and_then(|entry| entry.to_serde_value());
-        entry.is_some_and(|entry| is_our_server(&entry))
+        let entry = servers?.get(SERVER_NAME)?.to_serde_value()?;
+        is_our_server(&entry).then(|| entry["command"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Removes our entry, and the objects around it that become empty.

@@ -292,12 +292,17 @@ fn check_installed(layout: &TargetLayout) -> Result<(), Fail> {
 }
 
 pub fn has_tools(path: &Path, form: ConfigForm) -> Result<bool, Fail> {
+    Ok(tools_program(path, form)?.is_some())
+}
+
+/// The program that our MCP server of a host runs; none when it is not installed.
+pub fn tools_program(path: &Path, form: ConfigForm) -> Result<Option<String>, Fail> {
     let text = read_file(path)?;
     Ok(match form {
         ConfigForm::Json(keys) => {
-            json_config::JsonConfig::parse(path, text.as_deref())?.has_server(keys)
+            json_config::JsonConfig::parse(path, text.as_deref())?.server_program(keys)
         }
-        ConfigForm::Toml => toml_config::TomlConfig::parse(path, text.as_deref())?.has_server(),
+        ConfigForm::Toml => toml_config::TomlConfig::parse(path, text.as_deref())?.server_program(),
     })
 }
 

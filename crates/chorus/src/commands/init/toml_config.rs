@@ -38,7 +38,13 @@ impl<'a> TomlConfig<'a> {
     }
 
     pub fn has_server(&self) -> bool {
-        self.server_entry().is_some_and(is_ours)
+        self.server_program().is_some()
+    }
+
+    /// The program that our entry runs.
+    pub fn server_program(&self) -> Option<String> {
+        let entry = self.server_entry().filter(|entry| is_ours(entry))?;
+        entry.get("command")?.as_str().map(str::to_owned)
     }
 
     /// How many hooks of this file Codex has been told to trust. Codex writes them down by file, event and position.

@@ -3,9 +3,10 @@
 mod envelope;
 mod rehearsal;
 
-use super::init::target::{InitRoots, InitTarget};
+use super::init::installed_program::is_runnable;
+use super::init::target::{InitRoots, InitTarget, TargetLayout};
 use super::init::wake_entries::{WakeState, find_wake_state, has_plugin};
-use super::init::{has_hooks, has_tools, needs_trust, skill};
+use super::init::{has_hooks, has_tools, hook_programs, needs_trust, skill, tools_program};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, command_client::CommandClient, output};
 use serde_json::json;
@@ -35,6 +36,36 @@ struct VerifyFinding {
     subject: &'static str,
     /// What was found, or the fault and its exit code.
     outcome: Result<String, (ExitKind, String)>,
+}
+
+impl VerifyFinding {
+    /// A host says nothing of a hook whose program it cannot run, so this is the only place where it shows.
+    fn check_programs(
+        self,
+        programs: Vec<String>,
+        file: &str,
+        layout: &TargetLayout,
+        init_hint: &str,
+    ) -> Self {
+        let missing = programs.into_iter().find(|program| !is_runnable(program));
+        let Some(missing) = missing.filter(|_| self.outcome.is_ok()) else {
+            return self;
+        };
+        let fault = match missing.contains('/') {
+            true => {
+                format!("{file} runs {missing}, which is not there or cannot be run; {init_hint}")
+            }
+            // Files that other users read name the program without its folder, so running `init` again changes nothing.
+            false if layout.is_shared => format!(
+                "{file} runs {missing}, which is not on the PATH, so nothing would happen; put the folder of {missing} on the PATH"
+            ),
+            false => format!("{file} runs {missing}, which is not on the PATH; {init_hint}"),
+        };
+        Self {
+            outcome: Err((ExitKind::Usage, fault)),
+            ..self
+        }
+    }
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
@@ -121,18 +152,20 @@ fn check_host(target: InitTarget) -> Result<Vec<VerifyFinding>, Fail> {
         outcome: skill.map_err(|fault| (ExitKind::Usage, format!("{fault}; {init_hint}"))),
     });
     if let Some((path, form)) = &layout.tools {
-        findings.push(new_finding(
-            "tools",
-            has_tools(path, *form),
-            roots.display_path(path),
-        ));
+        let found = roots.display_path(path);
+        let programs = tools_program(path, *form)?.into_iter().collect();
+        let finding = new_finding("tools", has_tools(path, *form), found.clone());
+        findings.push(finding.check_programs(programs, &found, &layout, &init_hint));
     }
     if let Some((path, hooks)) = layout.hooks.as_ref().filter(|_| with_hooks) {
         let mut found = roots.display_path(path);
         if needs_trust(&layout)? {
             found.push_str("; not trusted yet, so nothing runs: type /hooks in Codex once");
         }
-        findings.push(new_finding("hooks", has_hooks(path, hooks), found));
+        let programs = hook_programs(path)?;
+        let finding = new_finding("hooks", has_hooks(path, hooks), found);
+        let file = roots.display_path(path);
+        findings.push(finding.check_programs(programs, &file, &layout, &init_hint));
     }
     findings.extend(check_wakes(target, &init_hint)?);
     Ok(findings)
