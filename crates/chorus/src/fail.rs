@@ -1,5 +1,6 @@
 //! The error of a command: a message and one of five exit codes.
 
+use crate::refusal_steps::{self, RefusalStep, RefusedCommand};
 use chorus_client::Error;
 use std::process::ExitCode;
 
@@ -76,10 +77,15 @@ impl Fail {
         Self { message, ..self }
     }
 
+    /// What the user can do about a refusal of the hub.
+    pub fn find_refusal_step(&self, command: &RefusedCommand<'_>) -> RefusalStep {
+        refusal_steps::find_step(command, &self.code, &self.message)
+    }
+
     /// Adds what the user can do about it.
     pub fn with_next_step(self, step: &str) -> Self {
         Self {
-            message: format!("{}; {step}", self.message),
+            message: format!("{}; {step}", self.message.trim_end_matches('.')),
             ..self
         }
     }

@@ -13,6 +13,7 @@ mod local_time;
 mod machine_memory;
 mod next_step;
 mod output;
+mod refusal_steps;
 mod stop_signal;
 
 use clap::FromArgMatches;

@@ -1,6 +1,7 @@
 //! Completes the error of a command: which credential file, which hub, and what to do next.
 
 use crate::agent_names::local_part;
+use crate::refusal_steps::{RefusalStep, RefusedCommand};
 use crate::{cli::CommonArgs, command_client, fail::Fail};
 use chorus_client::files::AgentCredentials;
 
@@ -32,7 +33,18 @@ pub fn explain_error(fail: Fail, common: &CommonArgs) -> Fail {
         let step = describe_reach_step(&fail.to_string(), hub);
         return fail.with_next_step(step);
     }
-    fail
+    let agent = saved.as_ref().map_or("you", |saved| &saved.agent_id);
+    let file = files.credentials.display().to_string();
+    let command = RefusedCommand {
+        agent,
+        hub,
+        file: &file,
+    };
+    match fail.find_refusal_step(&command) {
+        RefusalStep::Enough => fail,
+        RefusalStep::Next(step) => fail.with_next_step(&step),
+        RefusalStep::Instead(message) => fail.with_message(message),
+    }
 }
 
 /// What a hub with `--tls-acme` says in the handshake before it has a certificate.

@@ -64,6 +64,58 @@ fn a_hub_that_does_not_run_and_missing_credentials_get_a_next_step() {
     );
 }
 
+// Every refusal says what to do next, and none speaks of HTTP.
+#[test]
+fn a_refusal_of_the_hub_says_what_to_do_next() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let stranger = scene.newcomer("stranger");
+    let unknown = "01a1df4b-a2e7-7f7c-8a70-620000000003";
+    let grant = "chorus grant add bob@chorus";
+    let refusals: [(&[&str], &str); 10] = [
+        (&["advise", "hi", "--to", "alice"], grant),
+        (&["advise", "hi", "--scope", "org:acme"], "chorus org list"),
+        (&["lock", "x", "--to", "alice"], grant),
+        (&["roster", "alice"], grant),
+        (&["status", unknown], "chorus whoami"),
+        (&["reply", unknown, "ok"], "chorus whoami"),
+        (&["jobs", unknown], "chorus whoami"),
+        (&["transfer", "alice", "1000000"], "chorus balance"),
+        (&["transfer", "bob", "1"], "to yourself"),
+        (&["channel", "history", "nowhere"], "chorus channel list"),
+    ];
+    for (args, step) in refusals {
+        let ended = bob.run(args);
+        assert!(
+            ended.code != 0 && ended.err.contains(step),
+            "{args:?}: {ended:?}"
+        );
+        for jargon in ["The sender", "There is nothing here", "_owner"] {
+            assert!(!ended.err.contains(jargon), "{args:?}: {ended:?}");
+        }
+    }
+    let taken = stranger.run(&["register", "alice", "--culture", "en"]);
+    assert!(
+        taken.code == 4
+            && taken.err.contains("choose another one")
+            && taken.err.contains(&scene.hub.url),
+        "{taken:?}"
+    );
+    alice.run(&["contacts", "--accept-from", "contacts"]).ok();
+    let shut = bob.run(&["send", "alice", "hi"]);
+    assert!(
+        shut.err.contains("chorus contacts --add bob@chorus"),
+        "{shut:?}"
+    );
+    // The code stays, for programs.
+    let json = bob.run(&["advise", "hi", "--to", "alice", "--json"]);
+    assert!(
+        json.err.contains("\"code\":\"scope-unauthorised\""),
+        "{json:?}"
+    );
+}
+
 #[test]
 fn a_hub_without_a_scheme_is_taken_as_http() {
     let scene = Scene::open();

@@ -39,10 +39,12 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         job_id: args.job,
         timestamp_utc: None,
     };
+    check_other_owner(&transfer)?;
     let transferred = match command.client.transfer_credits(&transfer).await {
         // No owner of that name: it may be another spelling of an agent's name.
         Err(error) if is_not_found(&error) => {
             transfer.to_owner = agent_names::resolve_agent(&command.client, &args.to).await?;
+            check_other_owner(&transfer)?;
             command.client.transfer_credits(&transfer).await
         }
         transferred => transferred,
@@ -57,4 +59,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         format!("paid {} to {to}, {left} left", transferred.transfer.amount)
     });
     Ok(())
+}
+
+/// Says in words what the hub says with the names of its fields.
+fn check_other_owner(transfer: &CreditTransfer) -> Result<(), Fail> {
+    match transfer.to_owner == transfer.from_owner {
+        true => Err(Fail::usage_error(
+            "a payment to yourself changes nothing; name another owner or agent",
+        )),
+        false => Ok(()),
+    }
 }
