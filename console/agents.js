@@ -25,6 +25,7 @@ import { hubState, principal, subscribe } from './hub.js';
 import { createLineChart } from './chart.js';
 import { getConversationHash, listConversationsWith } from './conversation_state.js';
 import { createVirtualList } from './list.js';
+import { stripMarkdown } from './markdown.js';
 import { renderNextStep } from './next_step.js';
 import { createAgentAdmin } from './operator.js';
 
@@ -318,7 +319,7 @@ function renderConversations(record) {
                 { href: getConversationHash(record.agent_id, row.conversationId) },
                 h('bdi', {}, row.conversationId || t('thread.none')),
               ),
-              h('bdi.quiet.cut', {}, row.lastText),
+              h('bdi.quiet.cut', {}, stripMarkdown(row.lastText)),
               h('time.quiet', {}, formatTimestamp(row.lastAt)),
             ),
           ),

@@ -20,8 +20,8 @@ import { renderMessageText } from './markdown.js';
 import { watchSight } from './reading.js';
 
 const PAGE_SIZE = 50;
-/** The largest page of the hub, for the way back to one message. */
-const MAX_PAGE_SIZE = 1_000;
+/** Messages of one request forward, of all conversations of the agent. */
+const FORWARD_PAGE_SIZE = 100;
 const POLL_MS = 3_000;
 /** Requests in a row for one page: a page of the hub may be empty and still have older ones. */
 const MAX_READS = 25;
@@ -29,56 +29,99 @@ const MAX_READS = 25;
 const GROUP_MS = 5 * 60_000;
 const MAX_TEXT_LENGTH = 10_000;
 
-/** Loads the messages with `peer` in `conversationId`, newest first; `onChange` is called after each change. */
+/**
+ * Loads the messages with `peer` in `conversationId`: the newest, or those around one of them. `onChange` is called after each
+ * change. While `hasLater` is true the newest are not among them, and nothing is added at the end: it would leave a gap.
+ */
 function createLoader(peer, conversationId, onChange) {
   const path = `/agent/messages?peer=${encodeUriPart(peer)}&conversation_id=${encodeUriPart(conversationId)}`;
   const messages = new Map();
-  const loader = { isLoaded: false, next: undefined, error: '', list: () => [...messages.values()].sort((a, b) => a.id - b.id) };
-  /** Adds rows; true when one of them was not known. A row of the history has recorded facts, so it wins over an event. */
-  const addRows = (rows) => {
-    let hasNew = false;
-    for (const row of rows) {
-      hasNew ||= !messages.has(row.id);
-      messages.set(row.id, row);
-    }
-    return hasNew;
+  const sortRows = (rows) => [...rows].sort((a, b) => a.id - b.id);
+  /** The newest messages while they are not among those shown. */
+  let newestRows = [];
+  /** Where the messages after those shown begin. */
+  let laterCursor;
+  const loader = {
+    isLoaded: false,
+    hasLater: false,
+    next: undefined,
+    error: '',
+    list: () => sortRows(messages.values()),
+    listNewest: () => (loader.hasLater ? newestRows : loader.list()),
   };
-  /** Reads back from `before` until `isEnough`; returns where older messages begin. */
-  const readBack = async (before, isEnough, pageSize = PAGE_SIZE) => {
+  const isPart = (row) => getPeer(row) === peer && (row.envelope.conversation_id ?? '') === conversationId;
+  /** A row of the history has recorded facts, so it wins over an event. */
+  const addRows = (rows) => rows.forEach((row) => messages.set(row.id, row));
+  /** Reads back from `before` until `isEnough`; returns the rows, and where older ones begin. */
+  const readBack = async (before, isEnough) => {
+    const rows = [];
     let next = before;
     for (let count = 0; count < MAX_READS; count += 1) {
-      const page = await getPage(`${path}&limit=${pageSize}${next === undefined ? '' : `&before=${next}`}`);
-      addRows(page.rows);
+      const page = await getPage(`${path}&limit=${PAGE_SIZE}${next === undefined ? '' : `&before=${next}`}`);
+      rows.push(...page.rows);
       next = page.next;
       if (next === undefined || isEnough(page.rows)) break;
     }
-    return next;
+    return { rows: sortRows(rows), next };
+  };
+  const hasRows = (rows) => rows.length > 0;
+  const showNewest = ({ rows, next }) => {
+    messages.clear();
+    addRows(rows);
+    Object.assign(loader, { next, hasLater: false, isLoaded: true, error: '' });
   };
   loader.loadNewest = async () => {
     const newestKnown = Math.max(-1, ...messages.keys());
     try {
+      if (loader.hasLater) newestRows = (await readBack(undefined, hasRows)).rows;
+      else if (newestKnown < 0) showNewest(await readBack(undefined, hasRows));
       // Back to what is known already, so that a burst leaves no hole.
-      const next = await readBack(undefined, (rows) => (newestKnown < 0 ? rows.length > 0 : rows[0]?.id <= newestKnown));
-      if (!loader.isLoaded) loader.next = next;
-      loader.isLoaded = true;
+      else addRows((await readBack(undefined, (rows) => rows[0]?.id <= newestKnown)).rows);
       loader.error = '';
     } catch (error) {
       loader.error = error.message;
     }
     onChange();
   };
-  loader.loadEarlier = async () => {
-    loader.next = await readBack(loader.next, (rows) => rows.length > 0);
+  loader.jumpToNewest = async () => {
+    showNewest(await readBack(undefined, hasRows));
     onChange();
   };
-  /** Reads back to the message with this id, as far as `MAX_READS` pages go. */
-  loader.loadBackTo = async (id) => {
-    if (messages.has(id) || loader.next === undefined) return;
-    loader.next = await readBack(loader.next, (rows) => rows[0]?.id <= id, MAX_PAGE_SIZE);
+  loader.loadEarlier = async () => {
+    const earlier = await readBack(loader.next, hasRows);
+    addRows(earlier.rows);
+    loader.next = earlier.next;
+    onChange();
+  };
+  /** However far back the message is, a few requests bring it with its neighbours. */
+  loader.loadAround = async (id) => {
+    const [around, newest] = await Promise.all([readBack(id + 1, hasRows), readBack(undefined, hasRows)]);
+    const last = around.rows.at(-1)?.id ?? 0;
+    showNewest(around);
+    // Without a gap between the two pages the log goes on to its end.
+    if (newest.next === undefined || newest.rows[0]?.id <= last) addRows(newest.rows);
+    else {
+      newestRows = newest.rows;
+      laterCursor = last;
+      loader.hasLater = true;
+      await loader.loadLater();
+    }
+    onChange();
+  };
+  /** The hub lists forward only all messages of the agent; those of others are passed over. */
+  loader.loadLater = async () => {
+    for (let count = 0; count < MAX_READS; count += 1) {
+      const page = await getPage(`/agent/messages?since=${laterCursor}&limit=${FORWARD_PAGE_SIZE}`);
+      const rows = page.rows.filter(isPart);
+      addRows(rows);
+      laterCursor = page.rows.at(-1)?.id ?? laterCursor;
+      loader.hasLater = page.next !== undefined;
+      if (!loader.hasLater || rows.length) break;
+    }
     onChange();
   };
   loader.addEvent = (message) => {
-    if (getPeer(message) !== peer || (message.envelope.conversation_id ?? '') !== conversationId) return;
+    if (!isPart(message) || loader.hasLater) return;
     if (!messages.has(message.id)) addRows([message]);
     onChange();
   };
@@ -95,6 +138,8 @@ export function openConversation(root, peer, conversationId, targetId) {
     label: t('thread.one'),
     emptyText: () => loader.error || (loader.isLoaded ? t('thread.first', { name: peer }) : t('wait')),
     onEarlier: () => loader.loadEarlier(),
+    onLater: () => loader.loadLater(),
+    onNewest: () => loader.jumpToNewest(),
     onAdded: (node, message) => {
       if (isUnshown(message) && !told.has(message.trace_id)) sight.current.watch(node);
     },
@@ -133,7 +178,11 @@ export function openConversation(root, peer, conversationId, targetId) {
           ],
         };
       }),
-      { hasEarlier: loader.next !== undefined, unreadKey: firstUnreadId === Infinity ? undefined : String(firstUnreadId) },
+      {
+        hasEarlier: loader.next !== undefined,
+        hasLater: loader.hasLater,
+        unreadKey: firstUnreadId === Infinity ? undefined : String(firstUnreadId),
+      },
     );
   };
   const scheduleRender = throttleToRepaint(render);
@@ -155,7 +204,12 @@ export function openConversation(root, peer, conversationId, targetId) {
     );
   });
   replaceContent(root, renderHeader(peer, conversationId), log.node, createForm(peer, conversationId, loader));
-  const loadNewest = () => loader.loadNewest().then(() => refreshStates(loader.list()));
+  // The rows around a message come first: those at the end would be drawn and go away again.
+  const firstLoad = targetId ? loader.loadAround(Number(targetId)).catch(() => {}) : undefined;
+  const loadNewest = () =>
+    Promise.resolve(firstLoad)
+      .then(() => loader.loadNewest())
+      .then(() => refreshStates(loader.list()));
   const cleanups = [
     repeatEvery(POLL_MS, loadNewest),
     subscribe(['message'], loader.addEvent),
@@ -163,9 +217,7 @@ export function openConversation(root, peer, conversationId, targetId) {
     () => sight.current.stop(),
   ];
   if (targetId)
-    loader
-      .loadNewest()
-      .then(() => loader.loadBackTo(Number(targetId)))
+    firstLoad
       .then(findUnread)
       .then(() => requestAnimationFrame(() => requestAnimationFrame(() => log.showRow(targetId))))
       .catch(() => {});
@@ -227,7 +279,7 @@ function renderMessage(message, isJoined, unfoldedKeys) {
 
 function createForm(peer, conversationId, loader) {
   const buildBody = (text) => {
-    const turns = loader.list().map((message) => message.envelope.turn_number ?? 0);
+    const turns = loader.listNewest().map((message) => message.envelope.turn_number ?? 0);
     const envelope = {
       chorus_version: '0.4',
       sender_id: principal.id,
@@ -239,10 +291,10 @@ function createForm(peer, conversationId, loader) {
     return { receiver_id: peer, envelope };
   };
   const sendBody = async (body, idempotencyKey) => {
-    const answered = listAnswered(loader.list());
+    const answered = listAnswered(loader.listNewest());
     recordSent(await postApi('/messages', body, { 'idempotency-key': idempotencyKey }));
     await Promise.all(answered.map(acknowledge));
-    await loader.loadNewest();
+    await (loader.hasLater ? loader.jumpToNewest() : loader.loadNewest());
     refreshConversations().catch(() => {});
   };
   const note = [

@@ -4,6 +4,7 @@ import { h, renderAvatar, renderName } from './dom.js';
 import { formatCount, formatTimestamp, t } from './words.js';
 import { hubState, principal } from './hub.js';
 import { getConversationHash } from './conversation_state.js';
+import { stripMarkdown } from './markdown.js';
 
 export function renderConversationRow(row, isCurrent) {
   return h(
@@ -31,7 +32,7 @@ export function renderConversationRow(row, isCurrent) {
           'span.quiet.small.cut',
           {},
           row.lastSender === principal.id && `${t('thread.you')} `,
-          h('bdi', {}, row.lastText),
+          h('bdi', {}, stripMarkdown(row.lastText)),
         ),
       ),
       h(

@@ -5,6 +5,7 @@ import { throttleToRepaint } from './dom.js';
 import { countChannelUnread, followChannelUnread } from './channel_unread.js';
 import { countUnread, followConversations, getConversationHash } from './conversation_state.js';
 import { listOpenDecisions } from './frames.js';
+import { stripMarkdown } from './markdown.js';
 import { notifyPerson } from './notify.js';
 import { followReceipts } from './receipts.js';
 import { t } from './words.js';
@@ -35,7 +36,7 @@ export function followInbox() {
   subscribe(['message'], (message) =>
     notifyPerson(
       message.sender_id,
-      message.envelope.original_text,
+      stripMarkdown(message.envelope.original_text),
       getConversationHash(message.sender_id, message.envelope.conversation_id ?? ''),
     ),
   );

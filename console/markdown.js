@@ -65,6 +65,37 @@ function renderBlocks(lines, context, depth) {
   return blocks;
 }
 
+/** The same text in one line without its marks, for lists and notifications. */
+export function stripMarkdown(text) {
+  const lines = String(text ?? '').replaceAll('\r\n', '\n').split('\n');
+  const plain = lines
+    .filter((line) => !FENCE.test(line) && !RULE.test(line))
+    .map((line) => {
+      const unquoted = line.replace(QUOTE, '');
+      const words = HEADING.exec(unquoted)?.[2] ?? ITEM.exec(unquoted)?.[3] ?? unquoted;
+      return TABLE_ROW.test(words) ? words.replaceAll('|', ' ') : words;
+    });
+  return stripInline(plain.join('\n'), { marksLeft: MAX_MARKS }, 0).replace(/\s+/g, ' ').trim();
+}
+
+function stripInline(text, context, depth) {
+  let plain = '';
+  let index = 0;
+  while (index < text.length && context.marksLeft > 0) {
+    const found = '`*_~['.includes(text[index]) && findSpan(text, index, depth);
+    if (!found) {
+      const address = text[index] === 'h' && /^https?:\/\/\S+/.exec(text.slice(index, index + 2_000));
+      plain += address ? address[0] : text[index];
+      index += address ? address[0].length : 1;
+      continue;
+    }
+    context.marksLeft -= 1;
+    plain += found.kind === 'code' ? found.text : stripInline(found.text, context, depth + 1);
+    index = found.end;
+  }
+  return plain + text.slice(index);
+}
+
 const startsBlock = (line) => [FENCE, HEADING, QUOTE, ITEM, TABLE_ROW].some((pattern) => pattern.test(line));
 
 function renderCode(code, language) {

@@ -4,6 +4,7 @@ import { h, renderAvatar, renderName } from './dom.js';
 import { formatTimestamp, t } from './words.js';
 import { encodeUriPart, getPage } from './api.js';
 import { getConversationHash, getPeer } from './conversation_state.js';
+import { stripMarkdown } from './markdown.js';
 
 const TYPING_PAUSE_MS = 250;
 const PAGE_SIZE = 50;
@@ -100,7 +101,11 @@ function renderResult(message, query) {
 }
 
 /** The text around the first place that contains the query. */
-export function markFound(text, query) {
+export function markFound(markdown, query) {
+  const plain = stripMarkdown(markdown);
+  const hasQuery = (one) => one.toLowerCase().includes(query.toLowerCase());
+  // A query may be of the marks themselves.
+  const text = hasQuery(plain) || !hasQuery(markdown) ? plain : markdown;
   const at = text.toLowerCase().indexOf(query.toLowerCase());
   if (at < 0) return text;
   const start = Math.max(0, at - LEAD_LENGTH);

@@ -14,6 +14,8 @@ export const VIEWS = ['overview', 'agents', 'conversations', 'channels', 'sessio
 
 /* ---- theme ---- */
 
+/** A larger count does not fit beside the name of a view; its label says it in full. */
+const MAX_BADGE_COUNT = 99;
 const THEME_STORAGE = 'chorus.theme';
 
 export function applyStoredTheme() {
@@ -181,7 +183,7 @@ export function createShell(root) {
     for (const [view, count] of Object.entries(countWaiting())) {
       const badge = badges.get(view);
       badge.hidden = count === 0;
-      badge.textContent = count;
+      badge.textContent = count > MAX_BADGE_COUNT ? `${MAX_BADGE_COUNT}+` : count;
       badge.setAttribute('aria-label', t(view === 'sessions' ? 'decision.open' : 'unread.count', { n: count }));
     }
   };

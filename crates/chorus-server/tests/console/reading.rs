@@ -179,6 +179,77 @@ async fn a_long_text_is_folded_until_it_is_asked_for() {
     stage.browser.eventually(&format!("{height} > 320")).await;
 }
 
+// However long the conversation is: what is read is the page around the message, and not the way back to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_opens_a_conversation_at_any_message() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    for number in 0..130 {
+        let text = format!("m{number:03}");
+        bob.send_expecting("alice", &text, "queued").await;
+    }
+    let history = alice.get("/agent/messages").await.data(200);
+    let target = history[3]["id"].as_u64().unwrap();
+    stage.sign_in(&alice.key).await;
+    stage
+        .view(&format!("conversations/bob%40chorus//{target}"))
+        .await;
+    let browser = &stage.browser;
+    browser
+        .eventually("document.querySelector('.is-found')?.textContent.includes('m003')")
+        .await;
+    let has = |text: &str| {
+        format!("document.querySelector('.thread-rows').textContent.includes('{text}')")
+    };
+    browser.eventually(&has("m050")).await;
+    assert_eq!(browser.run(&format!("return {}", has("m129"))).await, false);
+    // What comes meanwhile leaves no gap; later pages lead to it.
+    bob.send_expecting("alice", "m130", "delivered_sse").await;
+    browser.click("[data-key=later]").await;
+    browser.eventually(&has("m130")).await;
+    browser
+        .eventually("document.querySelector('[data-key=later]').hidden")
+        .await;
+    // An answer that is written beside old rows leads to the newest.
+    stage.view("conversations/bob%40chorus").await;
+    stage
+        .view(&format!("conversations/bob%40chorus//{target}"))
+        .await;
+    browser
+        .eventually(
+            "document.querySelector('.is-found') && !document.querySelector('.jump').hidden",
+        )
+        .await;
+    browser.write("textarea", "the answer").await;
+    browser.click("form.composer button[type=submit]").await;
+    browser.eventually(&has("the answer")).await;
+    browser.eventually(&has("m130")).await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_and_notifications_show_a_text_without_its_marks() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let text = "## Plan\n- **first** `cargo test`, then [the page](https://a.example/x)\n```sh\nsnake_case 2 * 3\n```\n<b>no markup</b>";
+    bob.send_expecting("alice", text, "queued").await;
+    stage.sign_in(&alice.key).await;
+    let plain = "Plan first cargo test, then the page snake_case 2 * 3 <b>no markup</b>";
+    for view in ["overview", "conversations"] {
+        stage.view(view).await;
+        let preview = format!(
+            "[...document.querySelectorAll('.picks bdi')].some((one) => one.textContent === {})",
+            json!(plain)
+        );
+        stage.browser.eventually(&preview).await;
+    }
+    stage.is_clean().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
     let Some(stage) = Stage::open().await else {
@@ -210,7 +281,7 @@ async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
         .eventually("document.title === '(2) Chorus'")
         .await;
     stage.browser.run("window.away = true").await;
-    bob.send_expecting("alice", "while away", "delivered_sse")
+    bob.send_expecting("alice", "*while* `away`", "delivered_sse")
         .await;
     stage.browser.eventually("window.noted.length === 1").await;
     assert_eq!(
