@@ -204,15 +204,57 @@ impl CertificateRenewal {
     }
 
     async fn sleep_until(&self, at: UnixMicros) {
-        loop {
-            let left = at.0.saturating_sub(self.clock.now().0);
-            let Ok(left) = u64::try_from(left) else {
-                return;
-            };
-            if left == 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_micros(left).min(MAX_SLEEP)).await;
+        let wait = WaitUntil::begin(&self.clock, at);
+        while let Some(left) = wait.time_left(&self.clock) {
+            tokio::time::sleep(left.min(MAX_SLEEP)).await;
         }
+    }
+}
+
+/// A wait until a time of the clock. It also ends when that much time has passed: a clock that was set back after a failed order
+/// would otherwise delay the next one by as much.
+struct WaitUntil {
+    at: UnixMicros,
+    monotonic_end: Duration,
+}
+
+impl WaitUntil {
+    fn begin(clock: &Clock, at: UnixMicros) -> Self {
+        let left = u64::try_from(at.0.saturating_sub(clock.now().0)).unwrap_or(0);
+        Self {
+            at,
+            monotonic_end: clock.monotonic_now() + Duration::from_micros(left),
+        }
+    }
+
+    /// `None` when the wait is over.
+    fn time_left(&self, clock: &Clock) -> Option<Duration> {
+        let left = u64::try_from(self.at.0.saturating_sub(clock.now().0)).unwrap_or(0);
+        let monotonic_left = self.monotonic_end.saturating_sub(clock.monotonic_now());
+        let left = Duration::from_micros(left).min(monotonic_left);
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MICROS: i64 = 86_400_000_000;
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_delay_the_next_order() {
+        let clock = Clock::manual_at(UnixMicros(10 * DAY_MICROS));
+        let minute = Duration::from_secs(60);
+        let wait = WaitUntil::begin(&clock, UnixMicros(10 * DAY_MICROS + 60_000_000));
+        assert_eq!(wait.time_left(&clock), Some(minute));
+        clock.leap(-DAY_MICROS);
+        assert_eq!(wait.time_left(&clock), Some(minute));
+        clock.advance(minute);
+        assert_eq!(wait.time_left(&clock), None);
+        // A machine that was suspended: only the clock goes on.
+        let wait = WaitUntil::begin(&clock, UnixMicros(clock.now().0 + DAY_MICROS));
+        clock.leap(2 * DAY_MICROS);
+        assert_eq!(wait.time_left(&clock), None);
     }
 }

@@ -11,7 +11,7 @@ const EXPIRY_METRIC: &str = "chorus_certificate_expiry_timestamp_seconds";
 /// The certificate of a hub that gets it from an authority.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CertificateReport {
-    /// `ok`, or `failing` when the last attempt to get or renew it failed.
+    /// `ok`; `ordering` until the first one was issued; `failing` when the last attempt to get or renew it failed.
     #[schema(example = "ok")]
     pub state: &'static str,
     /// The end of the certificate that is in use.
@@ -34,7 +34,7 @@ pub struct CertificateStatus(Arc<RwLock<CertificateReport>>);
 impl Default for CertificateStatus {
     fn default() -> Self {
         Self(Arc::new(RwLock::new(CertificateReport {
-            state: "ok",
+            state: "ordering",
             expires_at: None,
             problem: None,
             next_attempt_at: None,
@@ -74,5 +74,20 @@ impl CertificateStatus {
 
     fn replace(&self, report: CertificateReport) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_without_a_certificate_is_not_called_ok() {
+        let status = CertificateStatus::default();
+        assert_eq!(status.read_report().state, "ordering");
+        status.set_failing("refused".into(), UnixMicros(2));
+        assert_eq!(status.read_report().state, "failing");
+        status.set_valid(UnixMicros(3), UnixMicros(2));
+        assert_eq!(status.read_report().state, "ok");
     }
 }
