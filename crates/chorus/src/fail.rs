@@ -27,7 +27,7 @@ const OWN_CODES: [&str; 6] = [
     "TIMED_OUT",
 ];
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fail {
     exit: ExitKind,
     code: String,

@@ -381,8 +381,17 @@ fn the_plugin_asks_for_hub_and_name_and_keeps_the_key_to_itself() {
     let mut host = start_with_options(&eve, &scene.hub.url, "ada");
     let refused = host.call("chorus_discover", json!({}));
     assert_eq!(refused["isError"], true, "{refused}");
-    assert!(
-        refused.to_string().contains("The name is taken"),
-        "{refused}"
-    );
+    let next_step = format!("chorus register OTHER-NAME --hub {}", scene.hub.url);
+    for part in ["The name is taken", "ada", &next_step] {
+        assert!(refused.to_string().contains(part), "{refused}");
+    }
+    // The hub is asked once for a name that it refuses: what was refused stays so, also when the name is free again.
+    ada.run(&["unregister", "--yes"]).ok();
+    let again = host.call("chorus_discover", json!({}));
+    assert!(again.to_string().contains(&next_step), "{again}");
+    // The same process takes the identity that its user registers.
+    let register = ["register", "eve", "--culture", "en"];
+    eve.run(&register).ok();
+    let found = host.call("chorus_discover", json!({}));
+    assert_ne!(found["isError"], true, "{found}");
 }

@@ -21,6 +21,8 @@ pub struct HubLink {
     pub common: CommonArgs,
     args: Args,
     command_client: OnceCell<CommandClient>,
+    /// Why the hub refused to register the name: it would refuse it again, so it is asked once.
+    refused_registration: Mutex<Option<Fail>>,
     /// The host's name, once it is known.
     host: Mutex<Option<String>>,
     /// Whether there may be unread mail; if so, the hub is asked before a notice is shown.
@@ -49,6 +51,7 @@ impl HubLink {
             common,
             args,
             command_client: OnceCell::new(),
+            refused_registration: Mutex::new(None),
             host: Mutex::new(None),
             may_have_mail,
             is_listening,
@@ -57,18 +60,45 @@ impl HubLink {
         }
     }
 
-    /// The saved identity, or a first registration with `--register`; retried on each call until it succeeds.
+    /// The saved identity, or a first registration with `--register`; retried on each call until it succeeds, or until the hub
+    /// refuses the name. An identity that the user registers meanwhile is used.
     pub async fn open_command_client(&self) -> Result<&CommandClient, Fail> {
         let open = || async {
             match (CommandClient::open(&self.common), &self.args.register) {
                 (Err(fail), Some(name)) if fail.exit_kind() == ExitKind::NotRegistered => {
-                    register::register_quietly(&self.common, name, &self.args.culture).await?;
+                    self.register_once(name).await?;
                     CommandClient::open(&self.common)
                 }
                 (opened, _) => opened,
             }
         };
         self.command_client.get_or_try_init(open).await
+    }
+
+    async fn register_once(&self, name: &str) -> Result<(), Fail> {
+        let refused = self.refused_registration.lock().ok();
+        if let Some(fail) = refused.and_then(|refused| refused.clone()) {
+            return Err(fail);
+        }
+        let culture = &self.args.culture;
+        let registered = register::register_quietly(&self.common, name, culture).await;
+        let Err(fail) = registered else {
+            return Ok(());
+        };
+        if fail.exit_kind() != ExitKind::Refused {
+            return Err(fail);
+        }
+        let hub = self.common.hub.as_deref().unwrap_or("URL");
+        let fail = fail
+            .with_context(&format!("the hub {hub} does not register {name}"))
+            .with_next_step(&format!(
+                "it is not asked again. Your user has to run: chorus register OTHER-NAME --hub {hub} --culture {culture}; or \
+                 to give another name in the settings of the plugin, and start the host again"
+            ));
+        if let Ok(mut refused) = self.refused_registration.lock() {
+            *refused = Some(fail.clone());
+        }
+        Err(fail)
     }
 
     pub fn set_host(&self, host: &str) {
