@@ -71,7 +71,7 @@ pub enum CliCommand {
     Listen(listen::Args),
     /// Show past messages
     History(history::Args),
-    /// Answer a message as its receiver
+    /// Send the receipt of a message by hand; chorus send writes an answer
     Reply(reply::Args),
     /// Show the state of a message
     Status(status::Args),
