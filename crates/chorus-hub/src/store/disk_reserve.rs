@@ -11,6 +11,9 @@ use std::time::Duration;
 const RESERVE_BYTES: u64 = 16 * 1024 * 1024;
 /// Free space that the disk must have beyond the reserve before it is taken again.
 const SPARE_FACTOR: u64 = 4;
+/// Free space below which a hub without its reserve refuses writes. What is left is for copying the write-ahead log back: a log
+/// that cannot be copied would take the next space that is freed, and the hub would stay full.
+const MIN_FREE_BYTES: u64 = RESERVE_BYTES / 4;
 /// Pause between attempts to take the reserve again.
 const RETAKE_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -40,6 +43,16 @@ impl DiskReserve {
             tracing::warn!(%error, "the disk reserve could not be given up");
         }
         was_held
+    }
+
+    /// Whether the disk has so little space left that writes are refused. While the reserve is held it is not asked.
+    pub fn is_space_short(&self) -> bool {
+        !self.is_held
+            && self
+                .path
+                .parent()
+                .and_then(free_bytes)
+                .is_some_and(|free| free < MIN_FREE_BYTES)
     }
 
     /// Takes the reserve again some time after it was given up.

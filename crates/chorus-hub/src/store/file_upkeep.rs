@@ -24,7 +24,18 @@ impl FileUpkeep {
 
     /// Refuses writes while the write-ahead log is over its bound: a program that reads the database file keeps it from being
     /// copied, and it would fill the disk.
-    pub fn check_wal(&self) -> Result<(), DbError> {
+    ///
+    /// Also refuses them while a disk that was full has too little space.
+    pub fn check_space(&self) -> Result<(), DbError> {
+        if self
+            .reserve
+            .as_ref()
+            .is_some_and(DiskReserve::is_space_short)
+        {
+            return Err(DbError::DiskFull(
+                "the disk has too little space left".into(),
+            ));
+        }
         match &self.checkpoint {
             Some(checkpoint) if checkpoint.is_wal_over_bound() => Err(DbError::Unavailable(
                 "the write-ahead log is full: another program has been reading the database file for too long".into(),

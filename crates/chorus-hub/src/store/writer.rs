@@ -241,7 +241,7 @@ impl StoreWriter {
     fn check_file(&self) -> std::result::Result<(), DbError> {
         self.file_upkeep
             .as_ref()
-            .map_or(Ok(()), FileUpkeep::check_wal)
+            .map_or(Ok(()), FileUpkeep::check_space)
     }
 
     /// After the answers, which do not depend on it: a checkpoint may take a while.

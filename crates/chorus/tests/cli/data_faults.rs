@@ -136,6 +136,36 @@ async fn a_full_disk_is_reported_and_heals_without_a_restart() {
     );
 }
 
+/// Fault F1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_little_freed_space_is_enough() {
+    // A write-ahead log that could not be copied back would take the space that is freed.
+    let Some(disk) = SmallDisk::start(112) else {
+        return;
+    };
+    let alice = register_client(&disk.hub.url, "alice").await;
+    register_client(&disk.hub.url, "bob").await;
+    let ballast = disk.fill_except(6);
+    let mut sent = 0;
+    await_async("the disk is full for good", async || {
+        sent += send_until_refused(&alice, sent, 2_000).await;
+        fetch_status(&alice, "/ready").await == 503
+    })
+    .await;
+    let ballast = std::fs::File::options().write(true).open(&ballast).unwrap();
+    let length = ballast.metadata().unwrap().len();
+    ballast.set_len(length - (8 << 20)).unwrap();
+    let goal = sent + 300;
+    await_async(
+        "three hundred messages fit into eight megabytes",
+        async || {
+            sent += send_until_refused(&alice, sent, goal.saturating_sub(sent)).await;
+            sent >= goal
+        },
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_whose_data_directory_was_moved_stops() {
     let folder = tempfile::tempdir().unwrap();
