@@ -69,3 +69,52 @@ async fn run_schema_check(check: impl FnOnce() -> Result<()> + Send + 'static) -
     .await
     .map_err(Error::internal)?
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Longer than any step here takes on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    // the runtime has one thread. A check on it would wait for ever for the task that ends it.
+    #[tokio::test]
+    async fn a_check_does_not_occupy_the_thread_of_the_requests() {
+        let (end, ended) = mpsc::channel::<()>();
+        let check = run_schema_check(move || {
+            ended.recv_timeout(PATIENCE).map_err(Error::internal)?;
+            Ok(())
+        });
+        let (checked, ()) = tokio::join!(check, async move { end.send(()).unwrap() });
+        assert!(checked.is_ok(), "{checked:?}");
+    }
+
+    // a check holds its permit until its thread is free.
+    #[tokio::test]
+    async fn at_most_two_checks_run_at_once() {
+        let (started, mut starts) = tokio::sync::mpsc::channel(2);
+        let mut ends = Vec::new();
+        let mut checks = Vec::new();
+        for _ in 0..2 {
+            let started = started.clone();
+            let (end, ended) = mpsc::channel::<()>();
+            ends.push(end);
+            checks.push(tokio::spawn(run_schema_check(move || {
+                started.blocking_send(()).map_err(Error::internal)?;
+                ended.recv_timeout(PATIENCE).map_err(Error::internal)
+            })));
+        }
+        for _ in 0..2 {
+            starts.recv().await.unwrap();
+        }
+        assert_eq!(SCHEMA_PERMITS.available_permits(), 0);
+        for end in ends {
+            end.send(()).unwrap();
+        }
+        for check in checks {
+            assert!(check.await.unwrap().is_ok());
+        }
+    }
+}

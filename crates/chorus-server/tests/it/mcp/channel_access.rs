@@ -218,6 +218,27 @@ story!(
 );
 
 story!(
+    guessed_tool_tokens_are_refused_without_a_lookup,
+    with(|set| set.rate_limit = 10),
+    |hub| async {
+        // D-20: a valid token from the guessing address is refused too, which shows that none is looked up
+        let (_alice, _bob, _path, delivery) = delivered(&hub, "guessed").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        for number in 0..20 {
+            let stranger = hub.anonymous().with_key(&format!("mcp_{number:032}"));
+            let guess = McpHost::new(&stranger, "/mcp/ch_none", Revision::Stateless);
+            let status = guess.ask("tools/list", json!({})).await.status;
+            assert!(matches!(status, 401 | 429), "{status}");
+        }
+        host.ask("tools/list", json!({}))
+            .await
+            .refused(429, "ERR_RATE_LIMITED");
+        hub.advance(Duration::from_secs(60));
+        assert_eq!(host.ask("tools/list", json!({})).await.status, 200);
+    }
+);
+
+story!(
     a_token_spends_the_budget_of_its_agent,
     with(|set| set.rate_limit = 8),
     |hub| async {

@@ -1,6 +1,7 @@
 //! Retention: entries are deleted after their time, and none before it.
 
 use crate::support::actors::channel::{create_channel, post_message};
+use crate::support::actors::database::read_number;
 use crate::support::actors::texts;
 use crate::support::hub::eventually;
 use serde_json::json;
@@ -107,6 +108,35 @@ story!(
         let gap = stream.next("gap").await;
         assert_eq!(gap.data, json!({"from": first, "to": last}));
         assert_eq!(stream.next("message").await.data["content"], "new");
+    }
+);
+
+story!(
+    agents_that_register_and_leave_do_not_fill_the_database,
+    |hub| async {
+        // `--max-agents` counts the agents that are there, so those that left must not stay as rows
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        bob.send_expecting(&alice.id, "remember me", "queued").await;
+        bob.delete("/agents/bob@chorus").await.data(200);
+        for n in 0..20 {
+            let guest = hub.agent(&format!("guest-{n}")).await;
+            guest
+                .delete(&format!("/agents/{}", guest.id))
+                .await
+                .data(200);
+        }
+        let count_rows = || read_number(&hub, "select count(*) from principals");
+        assert_eq!(count_rows().await, 22);
+        hub.maintain().await;
+        assert_eq!(count_rows().await, 22, "they are kept for a day");
+        hub.advance(2 * DAY);
+        hub.maintain().await;
+        eventually("the rows of those that left are deleted", || async {
+            count_rows().await == 2
+        })
+        .await;
+        // A message names bob.
+        assert_eq!(texts(&alice.history("").await), ["remember me"]);
     }
 );
 
