@@ -25,7 +25,7 @@ impl FileUpkeep {
     /// Refuses writes while the write-ahead log is over its bound: a program that reads the database file keeps it from being
     /// copied, and it would fill the disk.
     ///
-    /// Also refuses them while a disk that was full has too little space.
+    /// Also refuses them while the disk has too little space for what the log has to be copied to.
     pub fn check_space(&self) -> Result<(), DbError> {
         if self
             .reserve

@@ -93,6 +93,19 @@ async fn send_until_refused(client: &HubClient, first: usize, most: usize) -> us
     most
 }
 
+/// Sends until the disk is full. Returns the file that takes most of it, and how many messages the hub took.
+async fn fill_disk(disk: &SmallDisk, sender: &HubClient) -> (PathBuf, usize) {
+    let ballast = disk.fill_except(6);
+    let mut sent = 0;
+    // The reserve and the log's own space are used first; then nothing is left.
+    await_async("the disk is full for good", async || {
+        sent += send_until_refused(sender, sent, 2_000).await;
+        fetch_status(sender, "/ready").await == 503
+    })
+    .await;
+    (ballast, sent)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_reported_and_heals_without_a_restart() {
     let Some(disk) = SmallDisk::start(112) else {
@@ -101,14 +114,7 @@ async fn a_full_disk_is_reported_and_heals_without_a_restart() {
     let alice = register_client(&disk.hub.url, "alice").await;
     let bob = register_client(&disk.hub.url, "bob").await;
     assert_eq!(fetch_status(&alice, "/ready").await, 200);
-    let ballast = disk.fill_except(6);
-    let mut sent = 0;
-    // The reserve and the log's own space are used first; then nothing is left.
-    await_async("the disk is full for good", async || {
-        sent += send_until_refused(&alice, sent, 2_000).await;
-        fetch_status(&alice, "/ready").await == 503
-    })
-    .await;
+    let (ballast, mut sent) = fill_disk(&disk, &alice).await;
     assert_eq!(fetch_status(&alice, "/health").await, 200, "reads go on");
     std::fs::File::options()
         .write(true)
@@ -145,13 +151,7 @@ async fn a_little_freed_space_is_enough() {
     };
     let alice = register_client(&disk.hub.url, "alice").await;
     register_client(&disk.hub.url, "bob").await;
-    let ballast = disk.fill_except(6);
-    let mut sent = 0;
-    await_async("the disk is full for good", async || {
-        sent += send_until_refused(&alice, sent, 2_000).await;
-        fetch_status(&alice, "/ready").await == 503
-    })
-    .await;
+    let (ballast, mut sent) = fill_disk(&disk, &alice).await;
     let ballast = std::fs::File::options().write(true).open(&ballast).unwrap();
     let length = ballast.metadata().unwrap().len();
     ballast.set_len(length - (8 << 20)).unwrap();
