@@ -24,7 +24,9 @@ fn host_commands_in_the_docs_add_entries_that_verify_accepts() {
         isolate(&mut command, &agent.home);
         command.args(line.split_whitespace().skip(1));
         run(command).ok();
+        // The page names the program without its folder, so it has to be on the PATH, as it is for the host.
         let mut verify = chorus(&agent.home);
+        isolate(&mut verify, &agent.home);
         verify.args(["verify", "--target", target]);
         let found = run(verify).out;
         assert!(
