@@ -22,6 +22,9 @@ const BUS_KEY_INFO: &[u8] = b"chorus bus messages 1";
 /// The purpose of the key that makes the secrets in URLs, which the hub recognises without storing them.
 const URL_KEY_INFO: &[u8] = b"chorus secrets in urls 1";
 
+/// The purpose of the key that tags the tokens of deliveries (D-122).
+const DELIVERY_TOKEN_INFO: &[u8] = b"chorus delivery tokens 1";
+
 /// What an operator can do about a key that is missing or wrong.
 const RESTORE_KEY_ADVICE: &str = "put the key back (`seal.key` of the data directory, or the file of --seal-key-file), from a \
      backup if need be; if it is lost, run `chorus admin forget-seal-key` and add the channel members again that have connection strings";
@@ -42,6 +45,8 @@ pub(crate) struct SealKey {
     fingerprint: u64,
     bus_key: BusKey,
     url_key: [u8; 32],
+    /// Keyed once; a clone of it starts each tag.
+    delivery_token_mac: Hmac<Sha256>,
 }
 
 /// The key with which the hubs of a cluster authenticate their messages. It does not print.
@@ -109,7 +114,7 @@ impl SealKey {
         }
     }
 
-    fn from_key(key: &[u8; 32]) -> Self {
+    pub(crate) fn from_key(key: &[u8; 32]) -> Self {
         let fingerprint = Sha256::new()
             .chain_update(b"chorus seal mark")
             .chain_update(key)
@@ -123,6 +128,7 @@ impl SealKey {
             fingerprint,
             bus_key: BusKey(derive_key(key, BUS_KEY_INFO)),
             url_key: derive_key(key, URL_KEY_INFO),
+            delivery_token_mac: start_hmac(&derive_key(key, DELIVERY_TOKEN_INFO)),
         }
     }
 
@@ -135,6 +141,13 @@ impl SealKey {
     pub fn derive_url_secret(&self, parts: &[&[u8]]) -> String {
         let secret = compute_hmac(&self.url_key, parts);
         secret.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The tag of a delivery's token with these parts.
+    pub fn tag_delivery_token(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = self.delivery_token_mac.clone();
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
     }
 
     /// A hash by which two hubs compare their keys without sending them.

@@ -1,7 +1,7 @@
 //! Agent host: gives an agent behind a firewall one URL, and puts what services post there on its
 //! inbox.
 
-use super::tokens;
+use super::tokens::{self, PresentedToken};
 use crate::context::HubContext;
 use crate::delivery::sealed_delivery::seal_credentials;
 use crate::identity::{hash_secret, require_live_key};
@@ -194,10 +194,12 @@ async fn is_own_delivery(
     callback: &Secret,
     secret_hash: &[u8; 32],
 ) -> Result<bool> {
-    let hash_last_segment =
-        |url: &Secret| hash_secret(url.expose().rsplit('/').next().unwrap_or_default());
-    let token_hash = hash_last_segment(callback);
-    let actor = match tokens::resolve_callback(&txn.tx, channel_id, &token_hash, txn.now()).await {
+    let last_segment = |url: &Secret| -> String {
+        let segment = url.expose().rsplit('/').next().unwrap_or_default();
+        segment.to_owned()
+    };
+    let presented = PresentedToken::read(hub.seal_key(), &last_segment(callback));
+    let actor = match tokens::resolve_callback(&txn.tx, channel_id, &presented, txn.now()).await {
         Ok(actor) => actor,
         Err(error) if error.code.status() < 500 => return Ok(false),
         Err(error) => return Err(error),
@@ -207,7 +209,7 @@ async fn is_own_delivery(
         .sealed_connection
         .as_deref()
         .and_then(|sealed| hub.seal_key().unseal(sealed));
-    Ok(connection.is_some_and(|url| hash_last_segment(&url) == *secret_hash))
+    Ok(connection.is_some_and(|url| hash_secret(&last_segment(&url)) == *secret_hash))
 }
 
 /// Appends the fields that the hub writes: `origin`, and for a signed delivery what its signature needs (CHN-34). A service

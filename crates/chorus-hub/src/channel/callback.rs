@@ -2,11 +2,11 @@
 //! long as the callback is valid.
 
 use super::append::{ChannelSender, append_event};
-use super::tokens::{self, TokenActor};
+use super::tokens::{self, PresentedToken, TokenActor};
 use super::{manage, routing};
 use crate::context::HubContext;
 use crate::identity::rate_limit::CallerId;
-use crate::identity::{IdempotencyKey, hash_secret, require_live_key};
+use crate::identity::{IdempotencyKey, require_live_key};
 use crate::store::channels::{self, ChannelMemberRecord};
 use crate::store::idempotency::{self, KeyUse};
 use crate::store::{MemberId, OwnerId, WriteTxn};
@@ -32,7 +32,7 @@ impl TokenActor {
 #[derive(Clone, Debug)]
 pub struct ResolvedCallback {
     channel_id: String,
-    hash: [u8; 32],
+    presented: PresentedToken,
     member_id: MemberId,
     budget_caller: CallerId,
     payer: Option<OwnerId>,
@@ -42,16 +42,17 @@ impl ResolvedCallback {
     /// Looks up a callback. The server does this before it reads the body, so that a client that
     /// guesses tokens gets the same answer whatever it sends.
     pub async fn find(hub: &HubContext, channel_id: &str, token: &Secret) -> Result<Self> {
-        let hash = hash_secret(token.expose());
+        let presented = PresentedToken::read(hub.seal_key(), token.expose());
+        let looked_up = presented.clone();
         let id = channel_id.to_owned();
         let now = hub.clock().now();
         let actor = hub
             .store()
-            .read(async move |tx| tokens::resolve_callback(tx, &id, &hash, now).await)
+            .read(async move |tx| tokens::resolve_callback(tx, &id, &looked_up, now).await)
             .await?;
         Ok(Self {
             channel_id: channel_id.to_owned(),
-            hash,
+            presented,
             member_id: actor.member.id,
             budget_caller: actor.budget_caller(),
             payer: actor.payer,
@@ -104,7 +105,8 @@ impl ResolvedCallback {
     ) -> Result<()> {
         let now = txn.now();
         // Checked again inside the transaction: the callback may have been revoked since.
-        let actor = tokens::resolve_callback(&txn.tx, &self.channel_id, &self.hash, now).await?;
+        let actor =
+            tokens::resolve_callback(&txn.tx, &self.channel_id, &self.presented, now).await?;
         // The scope is the member, not the callback: a repeated event may come with the callback of
         // a later delivery attempt.
         let caller = format!("member {}", actor.member.id);

@@ -2,7 +2,7 @@
 
 use super::append::{ChannelSender, append_member_change};
 use super::member_delivery::{
-    InboxDelivery, build_inbox_entry, enqueue_member_post, is_reached_by_endpoint, render_delivery,
+    InboxDelivery, enqueue_member_post, is_reached_by_endpoint, render_delivery,
     to_delivery_message,
 };
 use super::tokens;
@@ -146,8 +146,7 @@ async fn prepare_attempt(
         return Ok(AttemptPlan::CannotUnseal(pending.seq));
     };
     let PendingDelivery { seq, row, backlog } = pending;
-    let credentials =
-        tokens::mint_delivery_tokens(txn, &channel, &member, row.turn.unwrap_or(0)).await?;
+    let credentials = tokens::mint_delivery_tokens(txn, &channel, &member, row.turn.unwrap_or(0))?;
     let message = to_delivery_message(&row);
     let message_id = message.id.clone();
     let body = render_delivery(&channel, message, backlog, credentials)?;
@@ -191,13 +190,9 @@ async fn move_to_inbox(
     while let Some(seq) = channel_deliveries::find_first_pending_seq(&txn.tx, member.id).await? {
         if let Some(entry) = channel_entries::find_channel_entry(&txn.tx, seq).await? {
             let row = parse_row(&entry)?;
-            let delivery = InboxDelivery {
-                row: &row,
-                turn: row.turn.unwrap_or(0),
-                actor: entry.actor,
-                actor_name: entry.actor_name.clone(),
-            };
-            if let Some(entry) = build_inbox_entry(txn, channel, member, &delivery).await? {
+            let turn = row.turn.unwrap_or(0);
+            let mut delivery = InboxDelivery::new(&row, turn, entry.actor, &entry.actor_name);
+            if let Some(entry) = delivery.build_entry(txn, channel, member)? {
                 txn.append_entry(entry);
             }
         }

@@ -258,6 +258,7 @@ pub(super) async fn blank_member(
         joined_at: txn.now(),
         left_at: None,
         accepted_at: Some(txn.now()),
+        token_epoch: 0,
     })
 }
 

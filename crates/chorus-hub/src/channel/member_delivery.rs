@@ -7,7 +7,7 @@ use super::untaken_delivery::{UntakenReason, record_overflow};
 use super::{routing, tokens};
 use crate::Result;
 use crate::delivery::outbox::{self, OutboxPost, PostPurpose};
-use crate::delivery::sealed_delivery::seal_credentials;
+use crate::delivery::sealed_delivery::CutBody;
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::outbox::RetryClass;
 use crate::store::{
@@ -33,6 +33,7 @@ pub(crate) async fn enqueue_deliveries(
         routing::is_routed_to(member, sender, is_mentioned, max_turns)
     };
     let mut common_part = CommonPart::for_receivers(message, is_routed);
+    let mut delivery = InboxDelivery::new(message.row, sender.turn, sender.actor_id, &sender.name);
     for member in message.roster {
         if !is_routed(member) {
             continue;
@@ -46,13 +47,7 @@ pub(crate) async fn enqueue_deliveries(
             MemberRoute::Inbox
                 if member.unreachable_at.is_none() && !is_reached_by_endpoint(txn, member) =>
             {
-                let delivery = InboxDelivery {
-                    row: message.row,
-                    turn: sender.turn,
-                    actor: sender.actor_id,
-                    actor_name: sender.name.clone(),
-                };
-                if let Some(entry) = build_inbox_entry(txn, channel, member, &delivery).await? {
+                if let Some(entry) = delivery.build_entry(txn, channel, member)? {
                     common_part.append_delivery(txn, message.seq, entry).await?;
                 }
             }
@@ -100,46 +95,65 @@ pub(super) fn is_reached_by_endpoint(txn: &WriteTxn<'_>, member: &ChannelMemberR
             .is_some_and(|agent| !txn.has_draining_stream(agent.into()))
 }
 
-/// A message for the inbox of an agent of this hub.
+/// A message for the inboxes of agents of this hub.
 pub(super) struct InboxDelivery<'a> {
-    pub row: &'a ChannelRow,
-    pub turn: u32,
-    pub actor: SubjectId,
-    pub actor_name: Arc<str>,
+    row: &'a ChannelRow,
+    turn: u32,
+    actor: SubjectId,
+    actor_name: Arc<str>,
+    /// The body for the receiver before, of which the next one's differs in the credentials alone.
+    cut_body: Option<CutBody>,
 }
 
-/// The entry that puts a delivery on the inbox of an agent of this hub, without HTTP.
-pub(super) async fn build_inbox_entry(
-    txn: &WriteTxn<'_>,
-    channel: &ChannelRecord,
-    member: &ChannelMemberRecord,
-    delivery: &InboxDelivery<'_>,
-) -> Result<Option<NewLogEntry>> {
-    let Some(agent) = member.principal else {
-        return Ok(None);
-    };
-    let credentials = tokens::mint_delivery_tokens(txn, channel, member, delivery.turn).await?;
-    let body = render_delivery(
-        channel,
-        to_delivery_message(delivery.row),
-        Vec::new(),
-        credentials,
-    )?;
-    let seal_key = txn
-        .hub_settings()
-        .seal_key
-        .as_deref()
-        .ok_or_else(|| Error::internal("the store has no seal key"))?;
-    let body = seal_credentials(seal_key, &body)?;
-    Ok(Some(NewLogEntry {
-        subject: agent.into(),
-        subject_name: member.agent_id.clone().unwrap_or_default(),
-        kind: EntryKind::Channel,
-        actor: delivery.actor,
-        actor_name: delivery.actor_name.clone(),
-        body: body.into(),
-        fallback: None,
-    }))
+impl<'a> InboxDelivery<'a> {
+    pub fn new(row: &'a ChannelRow, turn: u32, actor: SubjectId, actor_name: &Arc<str>) -> Self {
+        Self {
+            row,
+            turn,
+            actor,
+            actor_name: actor_name.clone(),
+            cut_body: None,
+        }
+    }
+
+    /// The entry that puts the message on the inbox of a member of the channel, without HTTP.
+    pub fn build_entry(
+        &mut self,
+        txn: &WriteTxn<'_>,
+        channel: &ChannelRecord,
+        member: &ChannelMemberRecord,
+    ) -> Result<Option<NewLogEntry>> {
+        let Some(agent) = member.principal else {
+            return Ok(None);
+        };
+        let credentials = tokens::mint_delivery_tokens(txn, channel, member, self.turn)?;
+        let cut_body = match &mut self.cut_body {
+            Some(cut_body) => {
+                let callback = serde_json::to_string(&credentials.callback);
+                let mcp = serde_json::to_string(&credentials.mcp);
+                cut_body.replace_values([
+                    callback.map_err(Error::internal)?,
+                    mcp.map_err(Error::internal)?,
+                ]);
+                cut_body
+            }
+            unused @ None => {
+                let message = to_delivery_message(self.row);
+                let body = render_delivery(channel, message, Vec::new(), credentials)?;
+                unused.insert(CutBody::cut_credentials(&body)?)
+            }
+        };
+        let body = cut_body.seal(tokens::require_seal_key(txn)?)?;
+        Ok(Some(NewLogEntry {
+            subject: agent.into(),
+            subject_name: member.agent_id.clone().unwrap_or_default(),
+            kind: EntryKind::Channel,
+            actor: self.actor,
+            actor_name: self.actor_name.clone(),
+            body: body.into(),
+            fallback: None,
+        }))
+    }
 }
 
 pub(super) fn render_delivery(

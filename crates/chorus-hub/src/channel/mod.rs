@@ -8,6 +8,7 @@ pub mod callback;
 mod common_part;
 pub mod content_caller;
 pub(crate) mod delivery_attempt;
+mod delivery_token;
 pub mod files;
 pub mod history;
 pub mod invitations;

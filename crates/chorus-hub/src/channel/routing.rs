@@ -63,6 +63,7 @@ mod tests {
             joined_at: UnixMicros(0),
             left_at: None,
             accepted_at: Some(UnixMicros(0)),
+            token_epoch: 0,
         }
     }
 

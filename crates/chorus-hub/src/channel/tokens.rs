@@ -1,15 +1,17 @@
-//! Channel tokens: each delivery gets a new callback and a new tool token, stored as hashes (R-71,
-//!
+//! Channel tokens: each delivery gets a new callback and a new tool token.
 
+use super::delivery_token::DeliveryClaims;
 use crate::context::HubContext;
 use crate::identity::rate_limit::CallerId;
 use crate::identity::{AgentCaller, hash_secret};
+use crate::seal::SealKey;
 use crate::store::channel_tokens::{self, ChannelToken, TokenPurpose};
 use crate::store::channels::{self, ChannelMemberRecord, ChannelRecord};
 use crate::store::{DbConnection, DbError, MemberId, OwnerId, WriteTxn, owner_usage};
 use crate::{Result, random};
 use chorus_wire::channel::delivery::ChannelMcp;
-use chorus_wire::{ErrorCode, limits, secret::Secret};
+use chorus_wire::time::UnixMicros;
+use chorus_wire::{Error, ErrorCode, limits, secret::Secret};
 use std::collections::BTreeMap;
 
 /// The party that a token admits: one member in one channel, with the turn of the message that the
@@ -39,6 +41,62 @@ impl TokenActor {
     }
 }
 
+/// A token as a client presents it.
+#[derive(Clone, Debug)]
+pub(super) enum PresentedToken {
+    /// Issued with a delivery by a hub with this seal key (D-122).
+    OfDelivery(TokenPurpose, DeliveryClaims),
+    /// Everything else. Persistent callbacks are stored by this hash; a token that was never issued is not.
+    Hashed([u8; 32]),
+}
+
+impl PresentedToken {
+    pub fn read(seal_key: &SealKey, token: &str) -> Self {
+        match DeliveryClaims::read_token(seal_key, token) {
+            Some((purpose, claims)) => Self::OfDelivery(purpose, claims),
+            None => Self::Hashed(hash_secret(token)),
+        }
+    }
+
+    /// The token and the epoch that it was issued in, also when it has expired.
+    async fn find(
+        &self,
+        tx: &DbConnection<'_>,
+    ) -> std::result::Result<Option<(ChannelToken, Option<i64>)>, DbError> {
+        match self {
+            Self::OfDelivery(purpose, claims) => {
+                let token = ChannelToken {
+                    purpose: *purpose,
+                    channel: claims.channel,
+                    member: claims.member,
+                    turn: i64::from(claims.turn),
+                    expires_at: Some(claims.expires_at),
+                    agent: None,
+                    made_with: None,
+                };
+                Ok(Some((token, Some(claims.epoch))))
+            }
+            Self::Hashed(hash) => {
+                let token = channel_tokens::find_channel_token(tx, hash).await?;
+                Ok(token.map(|token| (token, None)))
+            }
+        }
+    }
+}
+
+/// Whether a token admits its member now: it has not expired, the key that could read it has not ended, and the member
+/// has not left.
+fn is_valid(
+    token: &ChannelToken,
+    epoch: Option<i64>,
+    member: &ChannelMemberRecord,
+    now: UnixMicros,
+) -> bool {
+    token.expires_at.is_none_or(|expires_at| now < expires_at)
+        && epoch.is_none_or(|epoch| epoch == member.token_epoch)
+        && member.left_at.is_none()
+}
+
 async fn find_payer(
     tx: &DbConnection<'_>,
     channel: &ChannelRecord,
@@ -57,31 +115,17 @@ pub(super) struct DeliveryCredentials {
 }
 
 /// Issues the callback and the tool token of one delivery, both valid for a day.
-pub(super) async fn mint_delivery_tokens(
+pub(super) fn mint_delivery_tokens(
     txn: &WriteTxn<'_>,
     channel: &ChannelRecord,
     member: &ChannelMemberRecord,
     turn: u32,
-) -> std::result::Result<DeliveryCredentials, DbError> {
-    let callback = random::new_secret("tok_");
-    let bearer = random::new_secret("mcp_");
-    let expires_at = Some(txn.now().saturating_add(limits::CALLBACK_TTL));
-    for (secret, purpose) in [
-        (&callback, TokenPurpose::Callback),
-        (&bearer, TokenPurpose::Tools),
-    ] {
-        let token = ChannelToken {
-            purpose,
-            channel: channel.id,
-            member: member.id,
-            turn: i64::from(turn),
-            expires_at,
-            agent: member.principal,
-            made_with: None,
-        };
-        channel_tokens::insert_channel_token(&txn.tx, &hash_secret(secret.expose()), &token)
-            .await?;
-    }
+) -> Result<DeliveryCredentials> {
+    let seal_key = require_seal_key(txn)?;
+    let expires_at = txn.now().saturating_add(limits::CALLBACK_TTL);
+    let claims = DeliveryClaims::new(channel.id, member.id, turn, member.token_epoch, expires_at);
+    let callback = claims.issue_token(seal_key, TokenPurpose::Callback);
+    let bearer = claims.issue_token(seal_key, TokenPurpose::Tools);
     let public_url = &txn.hub_settings().public_url;
     let bearer = Secret::new(format!("Bearer {}", bearer.expose()));
     let headers = BTreeMap::from([("Authorization".to_owned(), bearer)]);
@@ -93,6 +137,14 @@ pub(super) async fn mint_delivery_tokens(
         callback: callback_url(txn, channel, &callback),
         mcp,
     })
+}
+
+/// The key of the hub that writes.
+pub(super) fn require_seal_key<'t>(txn: &'t WriteTxn<'_>) -> Result<&'t SealKey> {
+    txn.hub_settings()
+        .seal_key
+        .as_deref()
+        .ok_or_else(|| Error::internal("the store has no seal key"))
 }
 
 /// Issues a persistent callback that ends with the key of the agent that asked for it. The member's previous one is invalid from then on.
@@ -129,19 +181,25 @@ fn callback_url(txn: &WriteTxn<'_>, channel: &ChannelRecord, token: &Secret) -> 
 }
 
 /// The member that a callback admits. A token that was never issued, or was issued for another
-/// channel, gets 404. One that has expired or was revoked gets 410.
+/// channel, gets 404. One that has expired or was revoked gets 410 for a week, then 404.
 pub(super) async fn resolve_callback(
     tx: &DbConnection<'_>,
     channel_id: &str,
-    token_hash: &[u8; 32],
-    now: chorus_wire::time::UnixMicros,
+    presented: &PresentedToken,
+    now: UnixMicros,
 ) -> Result<TokenActor> {
-    let token = channel_tokens::find_channel_token(tx, token_hash)
-        .await?
-        .ok_or(ErrorCode::NotFound)?;
+    let (token, epoch) = presented.find(tx).await?.ok_or(ErrorCode::NotFound)?;
     match token.purpose {
         TokenPurpose::Callback | TokenPurpose::PersistentCallback => {}
         TokenPurpose::Tools => return Err(ErrorCode::NotFound.into()),
+    }
+    // The row of a stored token is deleted by then; one that is not stored says it itself.
+    let forgotten_before = now.saturating_sub(limits::EXPIRED_CALLBACK_RETENTION);
+    if token
+        .expires_at
+        .is_some_and(|expires_at| expires_at < forgotten_before)
+    {
+        return Err(ErrorCode::NotFound.into());
     }
     let Some(channel) = channels::find_channel(tx, token.channel).await? else {
         // The row of a deleted channel is trimmed with what the hub retains. The token is from it all the same.
@@ -156,12 +214,9 @@ pub(super) async fn resolve_callback(
     if *channel.public_id != *channel_id {
         return Err(ErrorCode::NotFound.into());
     }
-    let member = channels::member_by_id(tx, token.member)
-        .await?
-        .filter(|member| member.left_at.is_none());
-    let is_alive = token.expires_at.is_none_or(|expires_at| now < expires_at);
+    let member = channels::member_by_id(tx, token.member).await?;
     match member {
-        Some(member) if is_alive => Ok(TokenActor {
+        Some(member) if is_valid(&token, epoch, &member, now) => Ok(TokenActor {
             payer: find_payer(tx, &channel, &member).await?,
             channel,
             member,
@@ -178,33 +233,32 @@ pub async fn resolve_tool_token(
     channel_id: &str,
     bearer: &str,
 ) -> Result<TokenActor> {
-    let token_hash = hash_secret(bearer);
+    let presented = PresentedToken::read(hub.seal_key(), bearer);
     let channel_id = channel_id.to_owned();
     let now = hub.clock().now();
     hub.store()
-        .read(async move |tx| lookup_tool_token(tx, &channel_id, &token_hash, now).await)
+        .read(async move |tx| lookup_tool_token(tx, &channel_id, &presented, now).await)
         .await
 }
 
 /// The same inside a transaction, so that a write is refused if the member was removed before it.
-pub(crate) async fn lookup_tool_token(
+pub(super) async fn lookup_tool_token(
     tx: &DbConnection<'_>,
     channel_id: &str,
-    token_hash: &[u8; 32],
-    now: chorus_wire::time::UnixMicros,
+    presented: &PresentedToken,
+    now: UnixMicros,
 ) -> Result<TokenActor> {
-    let token = channel_tokens::find_channel_token(tx, token_hash)
+    let (token, epoch) = presented
+        .find(tx)
         .await?
-        .filter(|token| token.purpose == TokenPurpose::Tools);
-    let token = token
-        .filter(|token| token.expires_at.is_some_and(|expires_at| now < expires_at))
+        .filter(|(token, _)| token.purpose == TokenPurpose::Tools)
         .ok_or(ErrorCode::Unauthorized)?;
     let channel = channels::find_channel(tx, token.channel)
         .await?
         .filter(|channel| *channel.public_id == *channel_id);
     let member = channels::member_by_id(tx, token.member)
         .await?
-        .filter(|member| member.left_at.is_none());
+        .filter(|member| is_valid(&token, epoch, member, now));
     match (channel, member) {
         (Some(channel), Some(member)) => Ok(TokenActor {
             payer: find_payer(tx, &channel, &member).await?,

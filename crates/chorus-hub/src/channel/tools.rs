@@ -3,10 +3,9 @@
 use super::append::append_event;
 use super::history::{self, HistoryRange};
 use super::member_list;
-use super::tokens::{self, TokenActor};
+use super::tokens::{self, PresentedToken, TokenActor};
 use crate::Result;
 use crate::context::HubContext;
-use crate::identity::hash_secret;
 use crate::identity::rate_limit::CallerId;
 use crate::store::WriteTxn;
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
@@ -19,7 +18,7 @@ use serde_json::value::RawValue;
 /// expires or the member leaves.
 #[derive(Clone, Debug)]
 pub struct ToolToken {
-    token_hash: [u8; 32],
+    presented: PresentedToken,
     pub(super) actor: TokenActor,
 }
 
@@ -27,7 +26,7 @@ impl ToolToken {
     /// Looks up a tool token. Every invalid token gets the same refusal.
     pub async fn open(hub: &HubContext, channel_id: &str, bearer: &str) -> Result<Self> {
         Ok(Self {
-            token_hash: hash_secret(bearer),
+            presented: PresentedToken::read(hub.seal_key(), bearer),
             actor: tokens::resolve_tool_token(hub, channel_id, bearer).await?,
         })
     }
@@ -55,7 +54,7 @@ impl ToolToken {
         tokens::lookup_tool_token(
             &txn.tx,
             &self.actor.channel.public_id,
-            &self.token_hash,
+            &self.presented,
             txn.now(),
         )
         .await

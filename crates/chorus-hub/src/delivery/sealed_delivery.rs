@@ -35,32 +35,71 @@ struct CutValue {
 
 /// The body as the log keeps it.
 pub(crate) fn seal_credentials(seal_key: &SealKey, body: &str) -> Result<String> {
-    let fields: CredentialFields = serde_json::from_str(body).map_err(Error::internal)?;
-    // The values are slices of the body, so their addresses tell where they are.
-    let offset_of = |value: &str| value.as_ptr().addr() - body.as_ptr().addr();
-    let mut values: Vec<&str> = [fields.callback, fields.mcp, fields.signed_body]
-        .into_iter()
-        .flatten()
-        .map(RawValue::get)
-        .collect();
-    values.sort_by_key(|value| offset_of(value));
-    let mut open_part = String::with_capacity(body.len());
-    let mut cut_values = Vec::with_capacity(values.len());
-    let mut copied_to = 0;
-    for text in values {
-        let start = offset_of(text);
-        open_part.push_str(&body[copied_to..start]);
-        cut_values.push(CutValue {
-            offset: open_part.len(),
-            text: text.to_owned(),
-        });
-        open_part.push_str(PLACEHOLDER);
-        copied_to = start + text.len();
+    CutBody::cut_credentials(body)?.seal(seal_key)
+}
+
+/// A body and the credentials that were cut out of it. The deliveries of one message differ in their credentials alone, so the
+/// body is cut once for all of them.
+pub(crate) struct CutBody {
+    open_part: String,
+    cut_values: Vec<CutValue>,
+}
+
+impl CutBody {
+    pub fn cut_credentials(body: &str) -> Result<Self> {
+        let fields: CredentialFields = serde_json::from_str(body).map_err(Error::internal)?;
+        Ok(Self::cut_fields(body, fields))
     }
-    open_part.push_str(&body[copied_to..]);
-    let secret = Secret::new(serde_json::to_string(&cut_values).map_err(Error::internal)?);
-    let sealed = BASE64_STANDARD_NO_PAD.encode(seal_key.seal_secret(&secret)?);
-    Ok(format!("{SEALED_PREFIX}{sealed} {open_part}"))
+
+    /// The same body with other credentials, which are JSON and come in the order of their fields.
+    pub fn replace_values(&mut self, values: impl IntoIterator<Item = String>) {
+        for (cut, text) in self.cut_values.iter_mut().zip(values) {
+            cut.text = text;
+        }
+    }
+
+    /// The body as the log keeps it.
+    pub fn seal(&self, seal_key: &SealKey) -> Result<String> {
+        let secret = Secret::new(serde_json::to_string(&self.cut_values).map_err(Error::internal)?);
+        let sealed = seal_key.seal_secret(&secret)?;
+        let sealed_len = sealed.len().div_ceil(3) * 4;
+        let mut stored =
+            String::with_capacity(SEALED_PREFIX.len() + sealed_len + 1 + self.open_part.len());
+        stored.push_str(SEALED_PREFIX);
+        BASE64_STANDARD_NO_PAD.encode_string(sealed, &mut stored);
+        stored.push(' ');
+        stored.push_str(&self.open_part);
+        Ok(stored)
+    }
+
+    fn cut_fields(body: &str, fields: CredentialFields<'_>) -> Self {
+        // The values are slices of the body, so their addresses tell where they are.
+        let offset_of = |value: &str| value.as_ptr().addr() - body.as_ptr().addr();
+        let mut values: Vec<&str> = [fields.callback, fields.mcp, fields.signed_body]
+            .into_iter()
+            .flatten()
+            .map(RawValue::get)
+            .collect();
+        values.sort_by_key(|value| offset_of(value));
+        let mut open_part = String::with_capacity(body.len());
+        let mut cut_values = Vec::with_capacity(values.len());
+        let mut copied_to = 0;
+        for text in values {
+            let start = offset_of(text);
+            open_part.push_str(&body[copied_to..start]);
+            cut_values.push(CutValue {
+                offset: open_part.len(),
+                text: text.to_owned(),
+            });
+            open_part.push_str(PLACEHOLDER);
+            copied_to = start + text.len();
+        }
+        open_part.push_str(&body[copied_to..]);
+        Self {
+            open_part,
+            cut_values,
+        }
+    }
 }
 
 /// The body as it was written. If the credentials were sealed with another key, it is the message without them.
@@ -120,6 +159,28 @@ mod tests {
                 assert!(!stored.contains(secret), "{stored}");
             }
         }
+    }
+
+    /// R-71: each receiver of a message gets its own credentials.
+    #[test]
+    fn a_body_that_was_cut_once_is_sealed_with_the_credentials_of_each_receiver() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = seal_key(&dir);
+        let render = |n: u32| {
+            format!(
+                r#"{{"message":"m","callback":"https://s/tok_{n}","mcp":{{"url":"mcp_{n}"}},"backlog":[]}}"#
+            )
+        };
+        let mut cut = CutBody::cut_credentials(&render(1)).unwrap();
+        assert_eq!(
+            unseal_credentials(&key, &cut.seal(&key).unwrap()),
+            render(1)
+        );
+        cut.replace_values([r#""https://s/tok_22""#.into(), r#"{"url":"mcp_22"}"#.into()]);
+        assert_eq!(
+            unseal_credentials(&key, &cut.seal(&key).unwrap()),
+            render(22)
+        );
     }
 
     /// Rows of an older hub have the body as it was.

@@ -1,4 +1,5 @@
-//! The callback and tool tokens that are issued with channel deliveries (R-71, R-72, R-74).
+//! The persistent callbacks of channel members (R-74, R-76), and the tokens of deliveries from hubs before D-122, which stored
+//! them too.
 
 use super::{AgentId, ChannelId, ColumnReader, DbConnection, DbError, FromRow, MemberId, SqlParam};
 use chorus_wire::time::UnixMicros;
@@ -136,6 +137,9 @@ pub(crate) async fn expire_delivery_tokens(
     agent: AgentId,
     now: UnixMicros,
 ) -> Result<(), DbError> {
+    const NEXT_EPOCH: &str = "update channel_members set token_epoch = token_epoch + 1 where principal = $1 and left_at is null";
+    tx.execute(NEXT_EPOCH, &[SqlParam::id(agent)]).await?;
+    // Those that a hub before D-122 stored.
     const SQL: &str = "update channel_tokens set expires_at = $2
         where expires_at > $2 and opens <> 'standing'
           and (agent = $1 or member in (select id from channel_members where principal = $1))";

@@ -237,6 +237,8 @@ pub(crate) struct ChannelMemberRecord {
     pub left_at: Option<UnixMicros>,
     /// `None` while the agent is only invited (R-92).
     pub accepted_at: Option<UnixMicros>,
+    /// The tokens of deliveries that were issued in an earlier epoch have ended (R-94).
+    pub token_epoch: i64,
 }
 
 impl ChannelMemberRecord {
@@ -250,7 +252,7 @@ macro_rules! select_members {
         concat!(
             "select m.id, m.channel, m.name, m.principal, p.agent_id, m.via, m.deliver, m.connection, m.signing, m.status,
                     m.status_at, m.identity, m.unreachable_at, m.turn, m.joined_at, m.left_at,
-                    m.accepted_at, m.refusal, m.refused_at, cast(case when p.endpoint is null then 0 else 1 end as bigint)
+                    m.accepted_at, m.refusal, m.refused_at, m.token_epoch, cast(case when p.endpoint is null then 0 else 1 end as bigint)
              from channel_members m left join principals p on p.id = m.principal ",
             $rest
         )
@@ -290,6 +292,7 @@ impl FromRow for ChannelMemberRecord {
             refusal: columns
                 .maybe_text()?
                 .zip(columns.maybe_int()?.map(UnixMicros)),
+            token_epoch: columns.int()?,
             has_endpoint: columns.int()? == 1,
         })
     }

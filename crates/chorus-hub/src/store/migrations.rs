@@ -25,6 +25,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (19, include_str!("migrations/0019_hirer_days.sql")),
     (20, include_str!("migrations/0020_open_items.sql")),
     (21, include_str!("migrations/0021_console_sessions.sql")),
+    (22, include_str!("migrations/0022_token_epoch.sql")),
 ];
 
 /// Runs the missing migrations. The database of a newer hub is refused, because this hub would misread it.

@@ -57,8 +57,9 @@ story!(
         let token = callback(&body)
             .strip_prefix(&start)
             .expect("a callback of this hub");
+        let is_url_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         assert!(
-            token.len() >= 32 && token.bytes().all(|b| b.is_ascii_hexdigit()),
+            token.len() >= 32 && token.bytes().all(is_url_safe),
             "{token}"
         );
         assert_eq!(body["mcp"]["url"], format!("{}/mcp/{}", hub.url, room.id));

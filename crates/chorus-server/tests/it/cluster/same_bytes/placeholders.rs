@@ -100,6 +100,9 @@ impl Placeholders {
     }
 }
 
+/// The claims and the tag of a delivery's token (D-122), without its prefix.
+const DELIVERY_TOKEN_CHARS: usize = 80;
+
 /// The kind and the length of a random value at this place.
 fn random_token(text: &[u8], before: &str) -> Option<(&'static str, usize)> {
     if before.ends_with("webhook-signature: ") {
@@ -114,6 +117,14 @@ fn random_token(text: &[u8], before: &str) -> Option<(&'static str, usize)> {
         let is_digit = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
         return Some(("signing secret", text.iter().take_while(is_digit).count()))
             .filter(|(_, length)| *length > 0);
+    }
+    if before.ends_with("tok_") || before.ends_with("mcp_") {
+        let is_digit = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+        let length = text.iter().take_while(is_digit).count();
+        // Shorter ones, of persistent callbacks, are hexadecimal.
+        if length == DELIVERY_TOKEN_CHARS {
+            return Some(("delivery token", length));
+        }
     }
     // The pause before a reconnect is random, so that clients do not reconnect all at once.
     if before.ends_with("event: closing\nretry: ") {
