@@ -195,6 +195,32 @@ async fn sends_use_the_path_of_the_discovery_document() {
     assert!(requests[1].starts_with("POST /v9/post "));
 }
 
+// TRN-51: also the routes of channels, jobs and frames, and those of streams
+#[tokio::test]
+async fn calls_and_streams_of_every_protocol_use_the_paths_of_the_discovery_document() {
+    let document = Answer::json(
+        200,
+        r#"{"chorus_version":"0.4","endpoints":{"channel":"/v9/rooms/{id}","job":"/v9/work/{id}",
+            "frame_stream":"/v9/{handle}/frames"}}"#,
+    );
+    let absent = || refusal(404, "ERR_NOT_FOUND", "");
+    let hub = ScriptedServer::start(vec![document, absent(), absent(), absent()]).await;
+    let client = client(&hub);
+    assert!(client.channel("ch_1").fetch_channel().await.is_err());
+    assert!(client.fetch_job("j_1").await.is_err());
+    let mut stream = client.open_stream("/handles/~alice/stream?session=s1", None);
+    assert!(stream.next().await.is_err());
+    let requests = hub.requests();
+    assert_eq!(requests.len(), 4, "{requests:?}");
+    for (request, path) in requests[1..].iter().zip([
+        "/v9/rooms/ch_1",
+        "/v9/work/j_1",
+        "/v9/~alice/frames?session=s1",
+    ]) {
+        assert!(request.starts_with(&format!("GET {path} ")), "{request}");
+    }
+}
+
 // Neither a key nor a query appears in an error.
 #[tokio::test]
 async fn an_unreachable_hub_is_reported_without_secrets() {

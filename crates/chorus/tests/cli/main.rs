@@ -43,6 +43,7 @@ mod frame_hooks;
 mod frame_locks;
 mod frame_open;
 mod frame_orgs;
+mod frame_provenance;
 mod frame_receivers;
 #[path = "../../../chorus-server/tests/it/support/front.rs"]
 mod front;

@@ -48,6 +48,25 @@ fn registering_saves_the_key_privately_and_does_not_print_it_to_a_pipe() {
     );
 }
 
+// SKL-25, R-33: the key stays out of what a program prints, so the program is told where it is and how its user sees it
+#[test]
+fn a_program_that_registers_learns_where_the_key_is_and_what_shows_it() {
+    let scene = Scene::open();
+    let alice = scene.newcomer("alice");
+    let registered = alice
+        .json(&["register", "alice@chorus", "--culture", "en"])
+        .remove(0);
+    assert_eq!(registered["agent_id"], "alice@chorus");
+    let file = registered["credentials"].as_str().unwrap();
+    let saved = read_credentials(std::path::Path::new(file));
+    let told = registered["show_key"].as_str().expect("a command");
+    let words: Vec<&str> = told.split(' ').collect();
+    assert_eq!(words[0], "chorus");
+    assert_eq!(alice.json(&words[1..])[0]["api_key"], saved["api_key"]);
+    let again = alice.run(&["register"]).ok().out;
+    assert!(again.contains(file) && again.contains(told), "{again}");
+}
+
 // SKL-18, SKL-19, SKL-20
 #[test]
 fn registering_again_keeps_the_identity() {
