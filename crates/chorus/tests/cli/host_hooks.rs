@@ -81,6 +81,34 @@ fn mail_is_reported_once_between_turns_and_acknowledged() {
     assert_eq!(alice.history_lines("bob@chorus").len(), 1);
 }
 
+// SKL-26, SKL-35: as a listener does
+#[test]
+fn a_hook_files_what_was_sent_elsewhere_with_the_same_key() {
+    let scene = Scene::open();
+    let alice = agent_with_hooks(&scene, "alice");
+    scene.agent("bob");
+    let elsewhere = scene.newcomer("elsewhere");
+    let credentials = ".chorus/config.json";
+    std::fs::create_dir_all(elsewhere.home.join(".chorus")).unwrap();
+    std::fs::copy(
+        alice.home.join(credentials),
+        elsewhere.home.join(credentials),
+    )
+    .unwrap();
+    elsewhere
+        .run(&["send", "bob@chorus", "from another desk", "--culture", "en"])
+        .ok();
+    assert!(alice.history_lines("bob@chorus").is_empty());
+    for _ in 0..2 {
+        let told = run_hook(&alice, "UserPromptSubmit", &turn_input("s1"));
+        assert_eq!(told.out, "", "it is no news to its sender");
+    }
+    let filed = alice.history_lines("bob@chorus");
+    assert_eq!(filed.len(), 1, "once: {filed:?}");
+    assert_eq!(filed[0]["dir"], "sent");
+    assert_eq!(crate::actors::text_of(&filed[0]), "from another desk");
+}
+
 #[test]
 fn messages_before_the_installation_are_not_reported_and_later_ones_are() {
     let scene = Scene::open();
