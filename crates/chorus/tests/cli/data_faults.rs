@@ -247,6 +247,14 @@ async fn a_log_that_is_not_read_does_not_stop_the_hub() {
         let status = tokio::time::timeout(TIMEOUT, fetch_status(&client, "/agent/messages")).await;
         assert_eq!(status.expect("the hub answers"), 200);
     }
+    // Fault F5: an operator has to learn that lines are missing.
+    await_async("the dropped lines are counted", async || {
+        let answer = client.send_call(ApiCall::get("/metrics")).await.unwrap();
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let mut lines = text.lines();
+        lines.any(|line| line.starts_with("chorus_log_lines_dropped_total "))
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -116,6 +116,24 @@ story!(
     }
 );
 
+single_hub_story!(
+    maintenance_gives_no_outcome_to_a_webhook_that_is_in_flight,
+    with(|set| set.hub.webhook_timeout = LONG),
+    |hub| async {
+        // Fault F2: a hub alone knows which webhooks are in flight, so no sender is told meanwhile that one has failed.
+        let mut webhook = Webhook::replying(Reply::held_ok()).await;
+        let (alice, bob) = pair(&hub, &webhook).await;
+        let body = alice.message(&bob.id, "slow");
+        let sending = send_and_await_post(&alice, &body, &mut webhook).await;
+        hub.advance(2 * LONG);
+        hub.maintain().await;
+        told_to_come_back(&alice, &body).await;
+        webhook.release();
+        let first = sending.await.unwrap().data(200);
+        assert_eq!(first["delivery"], "delivered");
+    }
+);
+
 /// A commit whose answer was lost leaves a message that no hub posts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_was_never_posted_gets_an_outcome_on_a_hub_alone() {

@@ -52,3 +52,16 @@ memory_story!(what_is_promised_is_counted, |hub| async {
     // No name of an agent is a label.
     assert!(!text.contains("alice"), "{text}");
 });
+
+sqlite_story!(a_leap_of_the_clock_is_counted, |hub| async {
+    // Fault F9: an operator has to learn that the clock of the machine was set
+    hub.maintain().await;
+    hub.leap(3_600 * 1_000_000);
+    hub.maintain().await;
+    hub.maintain().await;
+    let text = hub.anonymous().get("/metrics").await.text;
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix("chorus_clock_leaps_total "));
+    assert_eq!(count, Some("1"), "{text}");
+});

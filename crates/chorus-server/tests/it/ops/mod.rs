@@ -1,9 +1,10 @@
-//! Operating a hub: activity, backup, retention and shutdown.
+//! Operating a hub: activity, backup, readiness, retention and shutdown.
 
 mod activity;
 mod backup;
 mod metrics;
 mod operator_acts;
+mod readiness;
 mod retention;
 mod shutdown;
 mod trace_export;

@@ -182,3 +182,24 @@ story!(
         );
     }
 );
+
+story!(
+    nothing_is_deleted_for_a_day_after_a_long_stop,
+    with(|set| set.hub.retain = Some(90 * DAY)),
+    |hub| async {
+        // Fault F9: while the hub was stopped, nothing measured whether time passed or the clock leaped.
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        alice.send_expecting(&bob.id, "kept", "queued").await;
+        hub.maintain().await;
+        hub.stop().await;
+        hub.advance(91 * DAY);
+        hub.restart().await;
+        let (alice, bob) = (hub.reconnect(&alice), hub.reconnect(&bob));
+        alice.send_expecting(&bob.id, "newer", "queued").await;
+        hub.maintain().await;
+        assert_eq!(texts(&bob.history("").await), ["kept", "newer"]);
+        hub.advance(DAY);
+        hub.maintain().await;
+        assert_eq!(texts(&bob.history("").await), ["newer"]);
+    }
+);
