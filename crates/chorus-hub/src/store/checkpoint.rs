@@ -19,7 +19,7 @@ const MIN_WAL_PAGES: i64 = 500;
 /// On a disk with little space left, the write-ahead log may take this part of it.
 const WAL_SHARE_OF_FREE_SPACE: i64 = 8;
 /// Pages that cannot be copied because a reader holds an old snapshot, after which writes are refused: 1 GiB.
-const MAX_UNCOPIED_PAGES: i64 = 262_144;
+pub(super) const MAX_UNCOPIED_PAGES: i64 = 262_144;
 const PAGE_BYTES: i64 = 4_096;
 
 /// The handle of the checkpoint thread; dropping it stops the thread.
@@ -35,7 +35,7 @@ struct CheckpointState {
     uncopied_groups: AtomicU64,
     /// The writer finishes the checkpoint after its next group.
     is_wal_long: AtomicBool,
-    /// More pages than [`MAX_UNCOPIED_PAGES`] could not be copied.
+    /// More pages than the file's bound could not be copied.
     is_wal_over_bound: AtomicBool,
 }
 
@@ -47,10 +47,10 @@ impl CheckpointThread {
         let (stop, stopped) = channel();
         let state = Arc::<CheckpointState>::default();
         let thread_state = state.clone();
-        let data_dir = file.path.parent()?.to_owned();
+        let file = file.clone();
         let thread = std::thread::Builder::new().name("chorus-checkpoint".into());
         thread
-            .spawn(move || run_checkpoints(&connection, &data_dir, &stopped, &thread_state))
+            .spawn(move || run_checkpoints(&connection, &file, &stopped, &thread_state))
             .ok()?;
         Some(Self { state, _stop: stop })
     }
@@ -72,7 +72,7 @@ impl CheckpointThread {
 
 fn run_checkpoints(
     connection: &rusqlite::Connection,
-    data_dir: &Path,
+    file: &SqliteFile,
     stopped: &Receiver<()>,
     state: &CheckpointState,
 ) {
@@ -91,10 +91,10 @@ fn run_checkpoints(
             Ok((pages, copied)) => {
                 state
                     .is_wal_long
-                    .store(pages > max_wal_pages(data_dir), Ordering::Relaxed);
+                    .store(pages > max_wal_pages(&file.path), Ordering::Relaxed);
                 state
                     .is_wal_over_bound
-                    .store(pages - copied > MAX_UNCOPIED_PAGES, Ordering::Relaxed);
+                    .store(pages - copied > file.max_uncopied_pages, Ordering::Relaxed);
             }
             Err(error) => tracing::warn!(%error, "the checkpoint of the write-ahead log failed"),
         }
@@ -102,8 +102,8 @@ fn run_checkpoints(
 }
 
 /// Pages at which the writer finishes the checkpoint. A disk with little space left has a shorter log.
-fn max_wal_pages(data_dir: &Path) -> i64 {
-    disk_reserve::free_bytes(data_dir).map_or(MAX_WAL_PAGES, |free| {
+fn max_wal_pages(database: &Path) -> i64 {
+    disk_reserve::free_bytes(database).map_or(MAX_WAL_PAGES, |free| {
         let share = i64::try_from(free).unwrap_or(i64::MAX) / PAGE_BYTES / WAL_SHARE_OF_FREE_SPACE;
         share.clamp(MIN_WAL_PAGES, MAX_WAL_PAGES)
     })

@@ -133,15 +133,18 @@ impl DatabaseUrl {
         Self::Sqlite(SqliteFile {
             path: data_dir.join(DATABASE_FILE),
             page_caches,
+            max_uncopied_pages: checkpoint::MAX_UNCOPIED_PAGES,
         })
     }
 }
 
-/// A database file, and how many of its pages connections keep in memory.
+/// A database file, how many of its pages connections keep in memory, and the bound of its write-ahead log.
 #[derive(Clone, Debug)]
 pub(crate) struct SqliteFile {
     pub path: PathBuf,
     pub page_caches: PageCaches,
+    /// Pages that cannot be copied because a reader holds an old snapshot, after which writes are refused.
+    pub max_uncopied_pages: i64,
 }
 
 /// The store: one writer, several readers.
