@@ -3,8 +3,8 @@
 use super::log::{self, DeliveryState, LogHead};
 use super::log_start;
 use super::{
-    DatabaseUrl, EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, Store, SubjectId,
-    counters, messages,
+    DatabaseUrl, EntryKind, EntryPublisher, LogEntry, LogSeq, NewLogEntry, SqliteFile, Store,
+    SubjectId, counters, messages,
 };
 use crate::{Clock, PageCaches};
 use chorus_wire::{Error, ErrorCode, time::UnixMicros};
@@ -237,6 +237,49 @@ fn a_slow_answer_does_not_set_the_clock() {
         "the server read its clock halfway through the round trip"
     );
     assert_eq!(estimate_after(5_000), None);
+}
+
+/// Fault F16: a program that goes on reading the database file must not make the write-ahead log fill the disk.
+#[tokio::test]
+async fn writes_are_refused_while_a_reader_keeps_too_much_of_the_log_from_being_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(super::DATABASE_FILE);
+    let file = SqliteFile {
+        path: path.clone(),
+        page_caches: PageCaches::MAX,
+        max_uncopied_pages: 100,
+    };
+    let publisher = Arc::new(RecordingPublisher::default());
+    let database = DatabaseUrl::Sqlite(file);
+    let store = Store::open(dir.path(), database, false, stopped_clock(), publisher)
+        .await
+        .unwrap();
+    store.append_entry(new_message("{}")).await.unwrap();
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("begin").unwrap();
+    let count = "select count(*) from log";
+    let read: i64 = reader.query_row(count, [], |row| row.get(0)).unwrap();
+    assert!(read > 0, "it holds a snapshot");
+    let mut refusal = None;
+    for _ in 0..50_000 {
+        refusal = store.append_entry(new_message("{}")).await.err();
+        if refusal.is_some() {
+            break;
+        }
+    }
+    let refusal = refusal.expect("writes are refused");
+    assert_eq!(refusal.code, ErrorCode::Unavailable);
+    let cause = refusal.cause.unwrap_or_default();
+    assert!(cause.contains("the write-ahead log is full"), "{cause}");
+    reader.execute_batch("commit").unwrap();
+    let writing_again = async {
+        while store.append_entry(new_message("{}")).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), writing_again)
+        .await
+        .expect("the log is copied, and writes go on");
 }
 
 /// A failed backup is an error and leaves no file that looks like a backup.
