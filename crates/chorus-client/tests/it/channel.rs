@@ -191,3 +191,19 @@ fn a_delivery_replaces_only_the_callback_of_its_own_origin() {
         expected.map(|(origin, token)| (origin.to_owned(), token))
     );
 }
+
+// CHN-15: the URL is opaque, so what it has for authentication is used
+#[tokio::test]
+async fn the_user_information_of_a_callback_is_sent_as_a_header() {
+    let service = ScriptedServer::start(vec![ok()]).await;
+    let (_, address) = service.url.split_once("://").unwrap();
+    let url = Secret::new(format!("http://user:pass@{address}/cb?x=1"));
+    let mut callback = CallbackClient::from_url(&url).unwrap();
+    callback.send_message("hello").await.unwrap();
+    let requests = service.requests();
+    assert!(requests[0].starts_with("POST /cb?x=1 HTTP"), "{requests:?}");
+    assert_eq!(
+        header(&requests[0], "authorization").as_deref(),
+        Some("Basic dXNlcjpwYXNz")
+    );
+}

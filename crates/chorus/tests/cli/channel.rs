@@ -1,7 +1,8 @@
 //! `chorus channel`, `connection` and `say`: channels, deliveries and callbacks.
 
 use crate::actors::{Agent, RunningProcess, Scene, run};
-use serde_json::Value;
+use crate::channel_origins::post_delivery;
+use serde_json::{Value, json};
 
 impl Agent {
     /// Follows a channel from its beginning, one JSON line per row.
@@ -165,6 +166,31 @@ fn people_write_artifacts_fetch_files_and_choose_what_a_member_hears() {
         .ok();
     let last = alice.json(&["channel", "history", &id, "--limit", "1"]);
     assert_eq!(last[0]["parts"][0]["data"]["n"], 1, "{last:?}");
+}
+
+//
+#[test]
+fn people_fetch_the_bytes_of_a_file_that_an_agent_put() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let id = create_channel(&alice, "ops");
+    add_bob(&alice, &bob, "ops");
+    alice.run(&["channel", "post", &id, "begin"]).ok();
+    let delivered = bob.json(&["listen", "--once"]);
+    let mcp = &delivered.last().unwrap()["delivery"]["mcp"];
+    let bearer = mcp["headers"]["Authorization"].as_str().unwrap();
+    let headers =
+        format!("authorization: {bearer}\r\naccept: application/json, text/event-stream\r\n");
+    let file = json!({"name": "page.html", "media_type": "text/html", "data": "PGI+aGk8L2I+"});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "file_put", "arguments": file}});
+    post_delivery(mcp["url"].as_str().unwrap(), &headers, &call.to_string());
+    let fetch = ["channel", "file", "ops", "page.html"];
+    assert_eq!(alice.run(&fetch).ok().out, "<b>hi</b>");
+    let kept = alice.home.join("page.html");
+    let fetch_to = [&fetch[..], &["--output", kept.to_str().unwrap()]].concat();
+    assert_eq!(alice.json(&fetch_to)[0]["size"], 9);
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "<b>hi</b>");
 }
 
 fn remove_member_and_delete(owner: &Agent, bob: &Agent, id: &str) {

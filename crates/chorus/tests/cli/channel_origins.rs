@@ -10,8 +10,8 @@ fn deliver(connection: &str, callback: &str, content: &str) {
     post_delivery(connection, "", &body.to_string());
 }
 
-/// The same with further headers.
-fn post_delivery(connection: &str, headers: &str, body: &str) {
+/// The same with further headers; also a call of the tools that came with a delivery.
+pub fn post_delivery(connection: &str, headers: &str, body: &str) {
     let (address, path) = connection
         .strip_prefix("http://")
         .and_then(|rest| rest.split_once('/'))
@@ -112,4 +112,36 @@ fn with_the_secret_of_a_service_only_what_it_signed_is_heard() {
     let heard = bob.json(&["listen", "--once"]);
     assert_eq!(heard[0]["delivery"]["message"]["content"], "unchecked");
     assert_eq!(heard[0].get("verified"), None);
+}
+
+// a relay serves several services at one origin. A service chooses its name, so the name alone selects none.
+#[test]
+fn two_services_of_one_origin_are_answered_by_origin_and_name() {
+    let scene = Scene::open();
+    let bob = scene.agent("bob");
+    let connection = bob.run(&["connection"]).ok().out.trim().to_owned();
+    let (callback, answers) = start_service();
+    let origin = callback.strip_suffix("/answers/tok_1").unwrap();
+    for (service, token) in [("Slack", "tok_1"), ("Discord", "tok_2")] {
+        let body = serde_json::json!({"channel": {"id": "C1", "service": service}, "callback": format!("{origin}/answers/{token}"),
+            "message": {"id": "1", "sender": "operator", "content": service}});
+        post_delivery(&connection, "", &body.to_string());
+    }
+    bob.run(&["listen", "--count", "2"]).ok();
+    let asked = bob.run(&["say", "--channel", "C1", "42"]);
+    assert_eq!(asked.code, 1, "{asked:?}");
+    for service in ["Slack", "Discord"] {
+        let choice = format!("--channel C1 --service '{origin} {service}'");
+        assert!(asked.err.contains(&choice), "{asked:?}");
+    }
+    let by_name = bob.run(&["say", "--channel", "C1", "--service", "Slack", "42"]);
+    assert_eq!(by_name.code, 1, "{by_name:?}");
+    let slack = format!("{origin} Slack");
+    bob.run(&["say", "--channel", "C1", "--service", &slack, "42"])
+        .ok();
+    let posted = answers.recv_timeout(TIMEOUT).unwrap();
+    assert!(
+        posted.starts_with("POST /answers/tok_1") && posted.contains("42"),
+        "{posted}"
+    );
 }
