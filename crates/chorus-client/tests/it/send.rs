@@ -329,3 +329,26 @@ async fn writes_for_organisations_and_accords_are_repeated_with_the_same_key() {
     keys.dedup();
     assert_eq!(keys.len(), 4, "each write has a key of its own");
 }
+
+// R-102: a hub that takes an id for a time repeats the page
+#[tokio::test]
+async fn a_full_page_that_repeats_ends_the_history() {
+    let row = |id: u32| {
+        format!(
+            r#"{{"id":{id},"trace_id":"{TRACE}","sender_id":"alice@chorus","receiver_id":"bob@chorus","envelope":{{}},"delivered_via":"queued","timestamp":"2026-03-20T10:00:00.000Z"}}"#
+        )
+    };
+    let rows: Vec<String> = (1..=200).map(row).collect();
+    let page = success(&format!("[{}]", rows.join(",")));
+    let hub = ScriptedServer::start(vec![no_document(), page.clone(), page]).await;
+    let mut history = client(&hub).read_history(None);
+    assert_eq!(history.next_page().await.unwrap().unwrap().len(), 200);
+    assert!(history.next_page().await.unwrap().is_none());
+    assert!(history.next_page().await.unwrap().is_none());
+    let requests = hub.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(
+        requests[2].contains("?limit=200&since=200 "),
+        "{requests:?}"
+    );
+}

@@ -1,6 +1,6 @@
 //! The OpenAPI document itself: every text is there and written for clients, every schema and example holds.
 
-use crate::{document, operations, references, server};
+use crate::{client, document, operations, references, server};
 use chorus_wire::ErrorCode;
 use chorus_wire::frame::FrameCode;
 use serde_json::{Value, json};
@@ -295,6 +295,48 @@ async fn every_example_is_valid_against_its_schema() {
         faults
     })
     .await;
+}
+
+/// The example of a body: its own, or that of its schema.
+fn find_example<'a>(document: &'a Value, content: &'a Value) -> Option<&'a Value> {
+    let schema = resolve(document, &content["schema"]);
+    let of_part = |part: &'a Value| part.get("example").or_else(|| part.get("examples")?.get(0));
+    of_part(content).or_else(|| of_part(schema))
+}
+
+/// A generated client sends the fields of the published body. A route of another body would refuse them.
+#[tokio::test]
+async fn every_request_body_has_only_fields_that_its_route_takes() {
+    let (server, _dir) = server().await;
+    let document = document(&server).await;
+    let client = client();
+    let mut faults = Vec::new();
+    let mut checked = 0;
+    for (number, (path, method, operation)) in operations(&document).into_iter().enumerate() {
+        let content = &operation["requestBody"]["content"]["application/json"];
+        let Some(example) = find_example(&document, content) else {
+            continue;
+        };
+        // A key for each, because some requests end the key that they come with.
+        let card =
+            json!({"card_version": "0.3", "user_culture": "en", "supported_languages": ["en"]});
+        let agent = json!({"agent_id": format!("agent-{number}@chorus"), "agent_card": card});
+        let register = client.post(format!("{}/register", server.url()));
+        let registered = register.json(&agent).send().await.unwrap();
+        let registered: Value = registered.json().await.unwrap();
+        let key = registered["data"]["api_key"].as_str().unwrap();
+        let url = format!("{}{}", server.url(), path.replace(['{', '}'], "x"));
+        let verb = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+        let request = client.request(verb, url).bearer_auth(key).json(example);
+        let answer = request.send().await.unwrap().text().await.unwrap();
+        checked += 1;
+        if answer.contains("is not a field") || answer.contains("field-unknown") {
+            faults.push(format!("{method} {path}: {answer}"));
+        }
+    }
+    server.stop().await;
+    assert!(checked > 20, "only {checked} examples were found");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[tokio::test]

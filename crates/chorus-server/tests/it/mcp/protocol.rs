@@ -244,6 +244,22 @@ memory_story!(
     }
 );
 
+memory_story!(a_client_that_takes_any_media_type_gets_json, |hub| async {
+    // The answer is always JSON, so a client need not name the media type of streams
+    let alice = hub.agent("alice").await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for accept in ["*/*", "application/*", "application/json"] {
+        let request = alice
+            .request("POST", "/mcp")
+            .header("accept", accept)
+            .header("mcp-protocol-version", "2025-11-25");
+        let answer = Answer::of(request.json(&list)).await;
+        assert_eq!(answer.status, 200, "{accept}: {answer:?}");
+        let tools = &answer.json()["result"]["tools"];
+        assert_eq!(tools.as_array().unwrap().len(), HUB_TOOLS.len(), "{accept}");
+    }
+});
+
 memory_story!(what_is_no_message_is_refused_as_json, |hub| async {
     let alice = hub.agent("alice").await;
     let post = async |body: String, accept: &str| {
