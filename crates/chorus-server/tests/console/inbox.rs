@@ -210,6 +210,11 @@ async fn the_badge_of_an_owned_channel_counts_what_others_post() {
     // Read here, it is counted no more, and counting goes on from there.
     stage.view(room.trim_start_matches('/')).await;
     stage.browser.shows("two").await;
+    let marked = "document.querySelector('.thread-row:has([data-mark=new]) .said')?.textContent";
+    stage
+        .browser
+        .eventually(&format!("{marked} === 'one'"))
+        .await;
     stage
         .browser
         .eventually("document.querySelector('nav a[data-view=channels] .badge').hidden")

@@ -251,6 +251,26 @@ async fn lists_and_notifications_show_a_text_without_its_marks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_says_whether_the_reader_wrote_the_last_text() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.hub.agent("carol").await;
+    alice.send_expecting("carol", "Shall we?", "queued").await;
+    bob.send_expecting("alice", "Are you there?", "queued")
+        .await;
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations").await;
+    for (peer, preview) in [("carol", "You: Shall we?"), ("bob", "Are you there?")] {
+        let row = format!("document.querySelector('.picks a[data-key=\"{peer}@chorus \"] .cut')");
+        let is_shown = format!("{row}?.textContent === '{preview}'");
+        stage.browser.eventually(&is_shown).await;
+    }
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
     let Some(stage) = Stage::open().await else {
         return;
@@ -268,7 +288,15 @@ async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
              Object.defineProperty(document, 'hidden', {get: () => window.away ?? false});",
         )
         .await;
+    stage.browser.run("window.away = true").await;
     bob.send_expecting("alice", "one", "delivered_sse").await;
+    stage
+        .browser
+        .eventually("document.title === '(1) Chorus'")
+        .await;
+    let noted = "return window.noted";
+    assert_eq!(stage.browser.run(noted).await, json!([]), "not asked for");
+    stage.browser.run("window.away = false").await;
     stage.browser.click("[data-do=notify]").await;
     stage
         .browser
@@ -285,7 +313,7 @@ async fn who_asked_for_it_is_notified_while_the_page_is_hidden() {
         .await;
     stage.browser.eventually("window.noted.length === 1").await;
     assert_eq!(
-        stage.browser.run("return window.noted").await,
+        stage.browser.run(noted).await,
         json!([["bob@chorus", "while away"]])
     );
 }

@@ -1,6 +1,7 @@
 //! `chorus doctor`: what is wrong on this machine, and the command that mends it.
 
 use crate::actors::{Agent, CommandOutput, Scene, run};
+use crate::skewed_hubs::libfaketime;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -90,6 +91,28 @@ fn hooks_that_run_a_program_that_is_gone_are_found() {
     assert_wrong(&alice, "hooks", "chorus init --target claude-user");
     std::fs::write(&settings, hook("chorus")).unwrap();
     assert_eq!(find_check(&alice, "hooks")["state"], "ok");
+}
+
+#[test]
+fn a_clock_that_differs_from_the_hubs_is_found() {
+    let Some(library) = libfaketime() else {
+        return;
+    };
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let mut command = alice.command(&["doctor"]);
+    command
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME", "+5m")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .env("DONT_FAKE_MONOTONIC", "1");
+    let ended = run(command, "");
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let line = ended.out.lines().find(|line| line.starts_with("✗ clock: "));
+    assert!(
+        line.is_some_and(|line| line.contains("timedatectl")),
+        "{ended:?}"
+    );
 }
 
 #[test]

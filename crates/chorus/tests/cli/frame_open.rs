@@ -6,7 +6,7 @@ use crate::crash::register_with_key;
 use crate::frame::{MOMENT, text};
 use crate::frame_hooks::{create_repository, edit_input, shell};
 use crate::mcp::Host;
-use crate::servers::{Servers, hub_address};
+use crate::servers::{Servers, await_condition, hub_address};
 use crate::skewed_hubs::libfaketime;
 use chorus_client::HubClient;
 use chorus_client::frame::{FrameSender, parse_open_items, random_uuid};
@@ -126,6 +126,27 @@ fn a_running_session_is_told_what_was_opened_since() {
     let news = context_of(&alice, "UserPromptSubmit", "91bc");
     assert!(news.contains("src/auth.rs is claimed by ~alice"), "{news}");
     assert_eq!(context_of(&alice, "UserPromptSubmit", "91bc"), "", "once");
+}
+
+// the command that asked goes on waiting while its hub is killed, and prints the answer of 20 minutes later.
+#[test]
+fn a_sender_that_waits_for_a_decision_outlasts_its_hub() {
+    let Some(library) = libfaketime() else {
+        return;
+    };
+    let mut hub = MortalHub::open();
+    let alice = hub.scene.agent("alice");
+    std::fs::write(alice.home.join("moment.json"), MOMENT).unwrap();
+    let ask = ["frame", "agent_binding_moment", "moment.json"];
+    let mut asking = alice.start_in_session("asker", &[&ask[..], &["--wait", "30m"]].concat());
+    assert_eq!(asking.json()["kept"], true);
+    hub.kill_and_start_later(&library, 20);
+    await_condition("the session that asked listens again", || {
+        !alice.json(&["roster"]).is_empty()
+    });
+    alice.run(&["decide", "--choose", "2"]).ok();
+    assert_eq!(asking.json()["response_text"], "2: Later");
+    assert_eq!(asking.await_exit(), Some(0));
 }
 
 fn sender() -> FrameSender {

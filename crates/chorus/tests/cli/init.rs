@@ -98,6 +98,10 @@ fn each_language_installs_its_skill_with_the_hubs_url() {
             skill.starts_with("---\nname: chorus\n") && skill.contains(word),
             "{lang}"
         );
+        // A model that no skill tells of claims and notes makes none.
+        for command in ["chorus lock ", "chorus locks", "chorus handover "] {
+            assert!(skill.contains(command), "{lang}: {command}");
+        }
         // an agent does not show its key.
         assert!(skill.contains(key_rule), "{lang}");
         assert!(

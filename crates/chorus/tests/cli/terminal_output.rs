@@ -185,3 +185,25 @@ fn help_groups_the_commands_and_each_has_an_example() {
     }
     assert!(count > 45, "only {count} commands");
 }
+
+#[test]
+fn the_manual_has_a_page_with_examples_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let man = |args: &[&str]| {
+        let mut command = chorus(folder.path());
+        command.arg("man").args(args);
+        run(command, "").ok().out
+    };
+    let page = man(&[]);
+    assert!(page.contains(".TH chorus 1"), "{page}");
+    let told = man(&["pages"]);
+    assert!(told.contains("man pages/chorus-send.1"), "{told}");
+    for (page, example) in [
+        ("chorus-send.1", "chorus send bob"),
+        ("chorus-channel-add.1", "chorus channel add ops bob"),
+        ("chorus-hire.1", "chorus hire translate"),
+    ] {
+        let text = std::fs::read_to_string(folder.path().join("pages").join(page)).unwrap();
+        assert!(text.contains(example), "{page}: {text}");
+    }
+}
