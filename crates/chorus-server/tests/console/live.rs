@@ -198,6 +198,26 @@ async fn counters_and_charts_move_by_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_online_where_the_page_says_so() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.sign_in(&alice.key).await;
+    stage
+        .browser
+        .shows("so it counts as online while this page is open")
+        .await;
+    for counted in [
+        "document.querySelector('.online')?.textContent.includes('alice@chorus')",
+        "document.querySelector('.tile')?.textContent.includes('1 online')",
+    ] {
+        stage.browser.eventually(counted).await;
+    }
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_room_unfolds_while_agents_work_in_it() {
     let Some(stage) = Stage::open().await else {
         return;
