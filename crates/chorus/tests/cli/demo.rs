@@ -67,6 +67,11 @@ fn a_user_can_sign_in_decide_and_stop_the_demo() {
         welcome["console"].as_str().unwrap().ends_with("/console"),
         "{welcome}"
     );
+    // Nothing has to be copied into the page.
+    for link in ["console_link", "operator_link"] {
+        let url = welcome[link].as_str().unwrap();
+        assert!(url.contains("/console#/link/cl_"), "{link}: {welcome}");
+    }
     let you = sign_in(folder.path(), &welcome);
     assert!(you.json(&["discover", "--online"]).len() >= 4);
     await_some("a job of yours", || you.json(&["jobs"]));
