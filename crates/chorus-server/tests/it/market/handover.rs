@@ -179,6 +179,34 @@ story!(
     }
 );
 
+story!(
+    a_job_is_not_passed_on_to_an_agent_that_is_away,
+    |hub| async {
+        // it would miss the deadline of a job that it does not hear of
+        let boss = register_requester(&hub).await;
+        let here = register_trader(&hub, "here", skill_offer(0.05), None).await;
+        let silent = register_worker(&hub, "silent").await;
+        let beat = silent.post("/heartbeat", &json!({})).await;
+        assert_eq!(beat.status, 200, "{beat:?}");
+        hub.advance(Duration::from_secs(91));
+        let beat = here.post("/heartbeat", &json!({})).await;
+        assert_eq!(beat.status, 200, "{beat:?}");
+        request_job(&boss, &job_request("job-1")).await;
+        assert_eq!(job_state(&boss, "job-1").await["agent_id"], "here");
+        decline(&here, "job-1").await;
+        let job = job_state(&boss, "job-1").await;
+        assert_eq!(
+            (&job["state"], &job["error_code"]),
+            (&json!("failed"), &json!("SKILL_MISMATCH"))
+        );
+        assert_eq!(balance_and_held(&hub, &boss).await, (100.0, 0.0));
+        for worker in [&here, &silent] {
+            assert_eq!(reputation_score(&hub, worker).await, 50.0);
+        }
+        assert_credits_conserved(&hub).await;
+    }
+);
+
 story!(a_worker_by_name_has_its_price_too, |hub| async {
     // JOB-28
     let boss = register_requester(&hub).await;

@@ -32,6 +32,31 @@ story!(every_code_of_a_decline_costs_nothing, |hub| async {
     assert_credits_conserved(&hub).await;
 });
 
+story!(an_execution_error_is_a_failure, |hub| async {
+    // no decline, so the job ends and no other worker gets it
+    let boss = register_requester(&hub).await;
+    let worker = register_worker(&hub, "worker-1").await;
+    let other = register_worker(&hub, "worker-2").await;
+    request_job(&boss, &job_request("job-1")).await;
+    let (worker, other) = match job_state(&boss, "job-1").await["agent_id"].as_str() {
+        Some("worker-1") => (worker, other),
+        _ => (other, worker),
+    };
+    let failure =
+        json!({"status": "FAILURE", "error_code": "EXECUTION_ERROR", "error_message": "it broke"});
+    let answer = worker.post("/jobs/job-1/result", &failure).await;
+    assert_eq!(answer.json()["state"], "failed", "{answer:?}");
+    let job = job_state(&boss, "job-1").await;
+    assert_eq!(
+        (&job["agent_id"], &job["error_code"]),
+        (&json!(worker.id), &json!("EXECUTION_ERROR"))
+    );
+    assert_eq!(reputation_score(&hub, &worker).await, 45.5);
+    assert_eq!(reputation_score(&hub, &other).await, 50.0);
+    assert_eq!(balance_and_held(&hub, &boss).await, (100.0, 0.0));
+    assert_credits_conserved(&hub).await;
+});
+
 story!(a_job_is_offered_to_eight_workers_at_most, |hub| async {
     //
     let boss = register_requester(&hub).await;
