@@ -142,10 +142,11 @@ async fn names_that_are_never_answered_do_not_delay_the_names_of_other_owners() 
     let receiver = Receiver::answering(http_answer("200 OK", "", "{}")).await;
     let client = client_asking(&server);
     let mut posts = Vec::new();
-    // F3: four owners with far more dead names than there are look-ups at once.
-    for n in 0..400 {
+    // Twelve owners, each with more dead names than its share. The shares of all of them leave look-ups to others; what their
+    // posts could take without shares is more than there are look-ups at once.
+    for n in 0..480 {
         let client = client.clone();
-        let owner = DeliveryOwner::numbered(10 + n % 4);
+        let owner = DeliveryOwner::numbered(10 + n % 12);
         posts.push(tokio::spawn(async move {
             let url = format!("http://dead-{n}.example/");
             client.post(owner, &url, &[], "{}".into()).await.map(drop)
@@ -159,7 +160,7 @@ async fn names_that_are_never_answered_do_not_delay_the_names_of_other_owners() 
     timeout(Duration::from_secs(10), first).await.unwrap();
     let url = format!("http://good.example:{}/", receiver.address.port());
     let posting = client.post(OWNER, &url, &[], "{}".into());
-    let answer = timeout(Duration::from_secs(5), posting).await;
+    let answer = timeout(Duration::from_secs(3), posting).await;
     assert_eq!(answer.unwrap().unwrap().status, 200);
     posts.iter().for_each(tokio::task::JoinHandle::abort);
 }
