@@ -8,7 +8,9 @@ use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// More than all places of the outbox.
+const ATTACKED_CHANNELS: usize = 2;
+/// In each attacked channel. All of them are three times the places of the outbox: a post that waits for its receiver leaves its
+/// place after some seconds, and the next one of the same owner would take it.
 const HANGING_MEMBERS: usize = 200;
 
 fn create_channel(client: HubClient, key: &str) -> String {
@@ -40,16 +42,22 @@ fn hanging_members_of_one_owner_do_not_delay_other_channels() {
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let tarpit = listener.local_addr().unwrap();
     let accepted = start_tarpit(listener);
-    let attacked = create_channel(client, &mallory);
-    for n in 0..HANGING_MEMBERS {
-        let url = format!("http://{tarpit}/inbox/sk_{n}");
-        add_member(client, &mallory, &attacked, &format!("m{n}"), &url);
+    let mut attacked = Vec::new();
+    for _ in 0..ATTACKED_CHANNELS {
+        let channel = create_channel(client, &mallory);
+        for n in 0..HANGING_MEMBERS {
+            let url = format!("http://{tarpit}/inbox/sk_{n}");
+            add_member(client, &mallory, &channel, &format!("m{n}"), &url);
+        }
+        attacked.push(channel);
     }
     let room = create_channel(client, &alice);
     let (port, delivered) = start_webhook();
     let url = format!("http://127.0.0.1:{port}/inbox/sk_bob");
     add_member(client, &alice, &room, "bob", &url);
-    post_message(client, &mallory, &attacked);
+    for channel in &attacked {
+        post_message(client, &mallory, channel);
+    }
     await_condition("the tarpit holds posts", || {
         accepted.load(Ordering::Relaxed) >= 8
     });
