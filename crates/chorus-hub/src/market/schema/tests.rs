@@ -250,6 +250,21 @@ fn the_schemas_of_one_request_are_limited_together() {
     assert!(refused.message.contains("parts together"), "{refused}");
 }
 
+/// D-104: with a bound on their number alone, schemas with many patterns would take a hundred times the memory of small ones.
+#[test]
+fn compiled_schemas_are_cached_by_the_memory_that_they_can_take() {
+    let cache = new_schema_cache(crate::limits::COMPILED_SCHEMAS_BYTES);
+    for number in 0..12 {
+        let pattern = |n: usize| json!({"pattern": format!("^x{n}$")});
+        let patterns: Vec<Value> = (0..limits::SCHEMA_PATTERNS).map(pattern).collect();
+        let compiled = compile_schema(&json!({"allOf": patterns})).unwrap();
+        cache.insert(number.to_string(), Arc::new(compiled));
+    }
+    let each = limits::SCHEMA_PATTERNS * crate::limits::PATTERN_MEMORY;
+    let most = crate::limits::COMPILED_SCHEMAS_BYTES as usize / each;
+    assert!((1..=most).contains(&cache.len()), "{}", cache.len());
+}
+
 /// R-99, D-98: only what is compiled and short is checked on the thread of a request.
 #[test]
 fn only_a_short_check_runs_where_it_is_asked_for() {
