@@ -181,10 +181,30 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Waker;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const REFUSAL: &[u8] =
         b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+    /// a client that takes an answer byte by byte would otherwise hold it for hours.
+    #[tokio::test]
+    async fn a_byte_that_a_client_takes_does_not_set_its_deadline_anew() {
+        let (near, mut far) = tokio::io::duplex(1);
+        let mut socket = WatchedSocket::new(near, Arc::default(), Arc::default());
+        let mut deadlines = Vec::new();
+        for _ in 0..2 {
+            // One byte fits, and the next one has to wait.
+            socket.write_all(b"x").await.unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            let waiting = Pin::new(&mut socket).poll_write(&mut context, b"x");
+            assert!(waiting.is_pending());
+            deadlines.push(socket.write_deadline.as_ref().unwrap().deadline());
+            far.read_exact(&mut [0]).await.unwrap();
+        }
+        assert!(deadlines[0] <= Instant::now() + limits::ANSWER_DRAIN_GRACE);
+        assert_eq!(deadlines[0], deadlines[1], "one byte earns no time");
+    }
 
     /// A file of a channel can have the bytes of a refusal, and a slow reader can make them a write of their own.
     #[tokio::test]
