@@ -282,6 +282,18 @@ sqlite_story!(
     }
 );
 
+sqlite_story!(
+    a_head_that_never_ends_is_refused_before_it_takes_much_memory,
+    |hub| async {
+        // with a buffer of the HTTP library's own size, a connection could hold 400 KB
+        let padding = "x".repeat(chorus_wire::limits::CONNECTION_BUFFER_BYTES);
+        let head = format!("GET /health HTTP/1.1\r\nhost: localhost\r\nx-padding: {padding}");
+        let (status, _, body) = raw(&hub, head.as_bytes()).await;
+        assert_eq!(status, 431, "{body}");
+        is_failure(&body, "ERR_HEADERS_TOO_LARGE");
+    }
+);
+
 story!(a_key_in_the_url_is_refused_on_every_route, |hub| async {
     //
     let alice = hub.agent("alice").await;
