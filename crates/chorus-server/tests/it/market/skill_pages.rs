@@ -49,3 +49,36 @@ story!(lists_of_the_market_continue_where_they_ended, |hub| async {
         (400, &json!("ERR_VALIDATION"))
     );
 });
+
+story!(
+    a_page_of_large_schemas_ends_at_its_bytes_and_the_next_one_continues,
+    |hub| async {
+        // what a stranger can make the hub hold for one answer is bounded, also in the market
+        const WORKERS: usize = 40;
+        for number in 0..WORKERS {
+            let schema = json!({"type": "object", "description": "x".repeat(12_000)});
+            let body = json!({"agent_id": format!("w{number}"), "agent_name": "w", "skills":
+                [{"skill_name": format!("skill-{number}"), "cost_per_call": 0.1, "input_schema": schema}]});
+            let answer = hub.anonymous().post("/register", &body).await;
+            assert_eq!(answer.status, 201, "{answer:?}");
+        }
+        for (path, query, list) in [
+            ("/skills", "?limit=100", "skills"),
+            ("/discover", "?min_reputation=0&limit=100", "agents"),
+        ] {
+            let (mut row_count, mut page_count) = (0, 0);
+            let mut next = Some(query.to_owned());
+            while let Some(query) = next {
+                let page = hub.anonymous().get(&format!("{path}{query}")).await;
+                assert_eq!(page.status, 200, "{page:?}");
+                assert!(page.text.len() < 257 * 1024, "{}", page.text.len());
+                row_count += page.json()[list].as_array().unwrap().len();
+                page_count += 1;
+                let link = page.header("link");
+                next = link.split(['<', '>']).nth(1).map(str::to_owned);
+            }
+            assert_eq!(row_count, WORKERS, "{path}");
+            assert!(page_count >= 2, "{path}: {page_count}");
+        }
+    }
+);
