@@ -9,12 +9,15 @@ use tokio::net::{TcpSocket, TcpStream};
 
 /// An open inbox on a socket with a small buffer that is not read after the response head.
 async fn unread(hub: &Hub, key: &str) -> TcpStream {
+    ask_and_stop_reading(hub, "/agent/inbox", key).await
+}
+
+async fn ask_and_stop_reading(hub: &Hub, path: &str, key: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(hub.addr()).await.unwrap();
-    let request = format!(
-        "GET /agent/inbox HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\r\n"
-    );
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = vec![0; 1024];
     let length = stream.read(&mut head).await.unwrap();
@@ -93,3 +96,25 @@ async fn a_stalled_reader_is_cut_off() {
     })
     .await;
 }
+
+sqlite_story!(
+    a_history_that_is_not_taken_counts_among_the_large_answers,
+    with(|set| set.hub.memory.large_answers = 1024 * 1024),
+    |hub| async {
+        // more than the kernel buffers for a client that stops reading
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let text = "🎶".repeat(10_000);
+        for _ in 0..220 {
+            alice.send_expecting(&bob.id, &text, "queued").await;
+        }
+        let socket = ask_and_stop_reading(&hub, "/agent/messages", &bob.key).await;
+        bob.get("/agent/messages")
+            .await
+            .refused(503, "ERR_UNAVAILABLE");
+        drop(socket);
+        crate::support::hub::eventually("its memory is free again", || async {
+            bob.get("/agent/messages").await.status == 200
+        })
+        .await;
+    }
+);
