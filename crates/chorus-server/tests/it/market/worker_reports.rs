@@ -187,6 +187,34 @@ story!(
 );
 
 story!(
+    guessed_result_callbacks_are_refused_without_a_lookup,
+    with(|set| set.rate_limit = 10),
+    |hub| async {
+        // D-20: a valid callback from the guessing address is refused too, which shows that none is looked up
+        let mut endpoint = Webhook::replying(Reply::json(202, r#"{"status":"PENDING"}"#)).await;
+        let boss = register_requester(&hub).await;
+        let url = format!("http://127.0.0.1:{}", endpoint.port());
+        register_trader(&hub, "worker-1", skill_offer(0.10), Some(&url)).await;
+        request_job(&boss, &job_request("job-1")).await;
+        let path = callback_path(&endpoint.next_request().await.json()["callback_url"]);
+        let stranger = hub.anonymous();
+        for number in 0..20 {
+            let guess = format!("/jobs/job-1/result/{number:032}");
+            let status = stranger.post(&guess, &json!({})).await.status;
+            assert!(matches!(status, 404 | 429), "{status}");
+        }
+        let result = success_result(0.10);
+        assert_market_refused(
+            &stranger.post(&path, &result).await,
+            429,
+            "ERR_RATE_LIMITED",
+        );
+        hub.advance(Duration::from_secs(60));
+        assert_eq!(stranger.post(&path, &result).await.status, 200);
+    }
+);
+
+story!(
     an_answer_may_take_as_long_as_the_job,
     with(|settings| settings.hub.webhook_timeout = Duration::from_millis(100)),
     |hub| async {
