@@ -184,7 +184,7 @@ story!(
     |hub| async {
         // it would miss the deadline of a job that it does not hear of
         let boss = register_requester(&hub).await;
-        let here = register_trader(&hub, "here", skill_offer(0.05), None).await;
+        let here = register_trader(&hub, "present", skill_offer(0.05), None).await;
         let silent = register_worker(&hub, "silent").await;
         let beat = silent.post("/heartbeat", &json!({})).await;
         assert_eq!(beat.status, 200, "{beat:?}");
@@ -192,7 +192,7 @@ story!(
         let beat = here.post("/heartbeat", &json!({})).await;
         assert_eq!(beat.status, 200, "{beat:?}");
         request_job(&boss, &job_request("job-1")).await;
-        assert_eq!(job_state(&boss, "job-1").await["agent_id"], "here");
+        assert_eq!(job_state(&boss, "job-1").await["agent_id"], "present");
         decline(&here, "job-1").await;
         let job = job_state(&boss, "job-1").await;
         assert_eq!(

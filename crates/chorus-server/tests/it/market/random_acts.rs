@@ -61,6 +61,10 @@ impl Market<'_> {
         *self.accepted.entry(name).or_default() += usize::from(is_accepted);
     }
 
+    fn accepted_count(&self, name: &str) -> usize {
+        self.accepted.get(name).copied().unwrap_or(0)
+    }
+
     async fn request(&mut self, terms: Value) {
         let id = format!("job-{}", self.jobs.len());
         let mut job = job_request(&id);
@@ -205,13 +209,15 @@ story!(
             accepted: BTreeMap::new(),
         };
         for step in 0..STEPS {
+            let passed_on = market.accepted_count("passed on");
             market.take_step().await;
-            if step % 20 == 19 {
+            // A hold that is lost while a job changes its worker does not show once the job has ended.
+            if step % 20 == 19 || market.accepted_count("passed on") > passed_on {
                 market.check_sums().await;
             }
         }
         for act in EXPECTED_ACTS {
-            let count = market.accepted.get(act).copied().unwrap_or(0);
+            let count = market.accepted_count(act);
             assert!(count > 0, "never {act}: {:?}", market.accepted);
         }
         // In the end every job has ended, and nothing is held.
