@@ -1,6 +1,7 @@
 //! Sends envelopes and reads their status and history (SKL-11, TRN-46…48).
 
 use crate::http::{ApiCall, encode_segment, new_idempotency_key};
+use crate::route_templates::fill_parameter;
 use crate::{Error, HubClient, Result, limits};
 use chorus_wire::envelope::Envelope;
 use chorus_wire::message::{HistoryRow, MessageStatus, ReceiverReply, SendReply};
@@ -86,10 +87,9 @@ impl HubClient {
 
     /// The delivery state of a message; only its sender and its receiver may read it.
     pub async fn fetch_message_status(&self, trace_id: &str) -> Result<MessageStatus> {
-        let path = format!(
-            "{}/{}",
-            self.fetch_paths().await?.messages,
-            encode_segment(trace_id)
+        let path = fill_parameter(
+            &self.fetch_paths().await?.message,
+            &encode_segment(trace_id),
         );
         self.fetch_data(ApiCall::get(path)).await
     }
@@ -97,10 +97,9 @@ impl HubClient {
     /// Sends the receiver's reply to a message that came by stream. The same reply again is no error, so it is
     /// retried.
     pub async fn send_response(&self, trace_id: &str, reply: &ReceiverReply) -> Result<()> {
-        let path = format!(
-            "{}/{}/response",
-            self.fetch_paths().await?.history,
-            encode_segment(trace_id)
+        let path = fill_parameter(
+            &self.fetch_paths().await?.respond,
+            &encode_segment(trace_id),
         );
         self.send_with_retry(ApiCall::post(path, json!(reply).to_string()))
             .await
@@ -110,11 +109,7 @@ impl HubClient {
     /// Says that the text of a received message was part of a model's turn or on a person's screen. The first time
     /// stands, so it is retried.
     pub async fn mark_shown(&self, trace_id: &str) -> Result<()> {
-        let path = format!(
-            "{}/{}/shown",
-            self.fetch_paths().await?.history,
-            encode_segment(trace_id)
-        );
+        let path = fill_parameter(&self.fetch_paths().await?.shown, &encode_segment(trace_id));
         self.send_with_retry(ApiCall::post(path, String::new()))
             .await
             .map(|_| ())

@@ -1,6 +1,6 @@
 //! The paths of a hub's routes: from its discovery document, or the specified defaults without one (TRN-51).
 
-use crate::route_templates::AnnouncedRoutes;
+use crate::route_templates::{self, AnnouncedRoutes};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -24,9 +24,16 @@ pub struct HubPaths {
     pub events: String,
     pub health: String,
     pub frames: String,
-    pub handles: String,
-    pub orgs: String,
     pub mcp: String,
+    /// Templates of routes below `agents`, `messages`, `history`, `keys` and `invites`, for hubs that announce them elsewhere.
+    pub agent: String,
+    pub unregister: String,
+    pub message: String,
+    pub respond: String,
+    pub shown: String,
+    pub revoke_key: String,
+    pub rotate_key: String,
+    pub revoke_invite: String,
     /// Announced paths of all other routes.
     pub announced: AnnouncedRoutes,
     /// The hub's own public URL.
@@ -56,27 +63,44 @@ impl HubPaths {
                 .unwrap_or(default_path)
                 .to_owned()
         };
+        let path_below = |key: &str, parent: &str, rest: &str| {
+            let derived = format!("{parent}{rest}");
+            route_templates::find_announced(&document.endpoints, key, &derived)
+                .unwrap_or(&derived)
+                .to_owned()
+        };
+        let agents = path("register", "/agents");
+        let messages = path("send", "/messages");
+        let history = path("history", "/agent/messages");
+        let keys = path("keys", "/agent/keys");
+        let invites = path("invites", "/invites");
         Self {
+            agent: path_below("agent", &agents, "/{id}"),
+            unregister: path_below("unregister", &agents, "/{id}"),
+            message: path_below("message", &messages, "/{trace_id}"),
+            respond: path_below("respond", &history, "/{trace_id}/response"),
+            shown: path_below("shown", &history, "/{trace_id}/shown"),
+            revoke_key: path_below("revoke_key", &keys, "/{id}"),
+            rotate_key: path_below("rotate_key", &keys, "/rotate"),
+            revoke_invite: path_below("revoke_invite", &invites, "/{id}"),
             // Document 001's `register` is the operator's route, so self-registration has another name.
             register: path("self_register", "/register"),
-            agents: path("register", "/agents"),
+            agents,
             // Document 001's `discover` lists records; the directory with cultures is in document 002.
             directory: path("directory", "/discover"),
-            messages: path("send", "/messages"),
+            messages,
             inbox: path("inbox", "/agent/inbox"),
-            history: path("history", "/agent/messages"),
+            history,
             session: path("session", "/agent/session"),
-            keys: path("keys", "/agent/keys"),
+            keys,
             endpoint_secret: path("endpoint_secret", "/agent/endpoint-secret"),
             usage: path("usage", "/agent/usage"),
             invite: path("invite", "/invite"),
-            invites: path("invites", "/invites"),
+            invites,
             activity: path("activity", "/activity"),
             events: path("events", "/events"),
             health: path("health", "/health"),
             frames: path("frames", "/frames"),
-            handles: path("handles", "/handles"),
-            orgs: path("orgs", "/orgs"),
             // Document 001's `mcp` describes the tools; `tools` is the endpoint that runs them.
             mcp: path("tools", "/mcp"),
             announced: AnnouncedRoutes::parse_endpoints(&document.endpoints),
@@ -118,6 +142,20 @@ mod tests {
             "001's register is the operator's route"
         );
         assert_eq!(paths.health, "/health");
+    }
+
+    // TRN-51
+    #[test]
+    fn a_route_that_is_not_announced_is_below_its_parent() {
+        let document = br#"{"endpoints":{"register":"/v2/agents","send":"/v2/messages",
+            "message":"/states/{trace_id}","shown":"/seen","respond":"https://elsewhere.example/{trace_id}"}}"#;
+        let paths = HubPaths::parse_document(document);
+        assert_eq!(paths.agent, "/v2/agents/{id}");
+        assert_eq!(paths.unregister, "/v2/agents/{id}");
+        assert_eq!(paths.message, "/states/{trace_id}");
+        assert_eq!(paths.shown, "/agent/messages/{trace_id}/shown");
+        assert_eq!(paths.respond, "/agent/messages/{trace_id}/response");
+        assert_eq!(paths.rotate_key, "/agent/keys/rotate");
     }
 
     #[test]

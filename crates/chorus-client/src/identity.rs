@@ -1,6 +1,7 @@
 //! Registration, the directory, session tokens and invites.
 
 use crate::http::{ApiCall, encode_segment};
+use crate::route_templates::fill_parameter;
 use crate::{Error, HubClient, Result, limits};
 use chorus_wire::CARD_VERSION;
 use chorus_wire::reply::{
@@ -92,11 +93,7 @@ impl HubClient {
 
     /// The record of `name`, and the time at which the hub answered, if it says so.
     pub async fn fetch_record_at(&self, name: &str) -> Result<(AgentRecord, Option<String>)> {
-        let path = format!(
-            "{}/{}",
-            self.fetch_paths().await?.agents,
-            encode_segment(name)
-        );
+        let path = fill_parameter(&self.fetch_paths().await?.agent, &encode_segment(name));
         self.send_call(ApiCall::get(path)).await?.into_data()
     }
 
@@ -147,11 +144,7 @@ impl HubClient {
     }
 
     pub async fn unregister_agent(&self, name: &str) -> Result<AgentDeleted> {
-        let path = format!(
-            "{}/{}",
-            self.fetch_paths().await?.agents,
-            encode_segment(name)
-        );
+        let path = fill_parameter(&self.fetch_paths().await?.unregister, &encode_segment(name));
         self.fetch_data(ApiCall::delete(path)).await
     }
 
@@ -164,7 +157,7 @@ impl HubClient {
 
     /// A single-use token that signs a browser in to the console of the hub.
     pub async fn create_console_link(&self) -> Result<ConsoleLink> {
-        self.fetch_data_with_retry(ApiCall::post("/console/links".to_owned(), "{}".into()))
+        self.fetch_data_with_retry(ApiCall::post("/console/links", "{}".into()))
             .await
     }
 
@@ -243,10 +236,9 @@ impl HubClient {
     }
 
     pub async fn revoke_invite(&self, id: &str) -> Result<InviteRecord> {
-        let path = format!(
-            "{}/{}",
-            self.fetch_paths().await?.invites,
-            encode_segment(id)
+        let path = fill_parameter(
+            &self.fetch_paths().await?.revoke_invite,
+            &encode_segment(id),
         );
         self.fetch_data(ApiCall::delete(path)).await
     }

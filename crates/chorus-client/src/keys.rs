@@ -1,6 +1,7 @@
 //! The further keys of an agent, and the rotation of its registration's key.
 
 use crate::http::{ApiCall, encode_segment};
+use crate::route_templates::fill_parameter;
 use crate::{Error, HubClient, Result};
 use chorus_wire::agent_key::{
     AgentKeyRecord, AgentKeyRevoked, KeyRotation, NewAgentKey, RotatedKey,
@@ -26,14 +27,14 @@ impl HubClient {
     }
 
     pub async fn revoke_key(&self, id: &str) -> Result<AgentKeyRevoked> {
-        let path = format!("{}/{}", self.fetch_paths().await?.keys, encode_segment(id));
+        let path = fill_parameter(&self.fetch_paths().await?.revoke_key, &encode_segment(id));
         self.fetch_data(ApiCall::delete(path)).await
     }
 
     /// Replaces the registration's key. If the answer is lost, the same call with the old key and the same `request` makes
     /// another new key, until the new one is used.
     pub async fn rotate_key(&self, rotation: &KeyRotation, request: &str) -> Result<RotatedKey> {
-        let path = format!("{}/rotate", self.fetch_paths().await?.keys);
+        let path = self.fetch_paths().await?.rotate_key.clone();
         let mut call = ApiCall::post(path, to_json(rotation)?);
         call.idempotency_key = Some(request.to_owned());
         self.fetch_data_with_retry(call).await

@@ -4,18 +4,24 @@ use serde_json::Value;
 use std::collections::HashMap;
 
 /// The names of routes in the discovery document, and their specified paths. The routes of documents 001 and 002 are fields
-/// of [`crate::hub_paths::HubPaths`].
-const ROUTES: [(&str, &str); 42] = [
+/// of [`crate::hub_paths::HubPaths`]. `/ready` is in neither: a hub whose places are all taken still answers it, but no
+/// request for the document.
+const ROUTES: [(&str, &str); 52] = [
     ("blocks", "/agent/blocks"),
     ("block", "/agent/blocks/{name}"),
     ("contacts", "/agent/contacts"),
     ("contact", "/agent/contacts/{name}"),
     ("settings", "/agent/settings"),
     ("connection", "/agent/connection"),
+    ("console_links", "/console/links"),
     ("frame_stream", "/handles/{handle}/stream"),
     ("roster", "/handles/{handle}/roster"),
+    ("open_items", "/handles/{handle}/open"),
+    ("open_item", "/handles/{handle}/open/{frame_id}"),
+    ("take_handover", "/handles/{handle}/open/{frame_id}/take"),
     ("grants", "/handles/{handle}/grants"),
     ("grant", "/handles/{handle}/grants/{grantee}"),
+    ("orgs", "/orgs"),
     ("members", "/orgs/{org}/members"),
     ("member", "/orgs/{org}/members/{handle}"),
     ("accept_membership", "/orgs/{org}/members/{handle}/accept"),
@@ -44,6 +50,11 @@ const ROUTES: [(&str, &str); 42] = [
     ("job", "/jobs/{id}"),
     ("job_result", "/jobs/{id}/result"),
     ("job_cancel", "/jobs/{id}/cancel"),
+    ("job_answer", "/jobs/{id}/answer"),
+    ("job_claim", "/jobs/{id}/claim"),
+    ("job_approve", "/jobs/{id}/approve"),
+    ("job_reject", "/jobs/{id}/reject"),
+    ("board", "/board"),
     ("transfer", "/transfer"),
     ("account", "/accounts/{owner}"),
     ("credit", "/accounts/{owner}/credit"),
@@ -58,12 +69,11 @@ const ROUTES: [(&str, &str); 42] = [
 pub struct AnnouncedRoutes(Vec<(&'static str, String)>);
 
 impl AnnouncedRoutes {
-    /// Reads the `endpoints` of a discovery document. A path with other parameters than the specified one is ignored.
+    /// Reads the `endpoints` of a discovery document.
     pub fn parse_endpoints(endpoints: &HashMap<String, Value>) -> Self {
         let announced = ROUTES.iter().filter_map(|(name, specified)| {
-            let path = endpoints.get(*name)?.as_str()?;
-            let is_usable = is_plain_template(path) && parameters(path).eq(parameters(specified));
-            (path != *specified && is_usable).then(|| (*specified, path.to_owned()))
+            let path = find_announced(endpoints, name, specified)?;
+            (path != *specified).then(|| (*specified, path.to_owned()))
         });
         Self(announced.collect())
     }
@@ -75,20 +85,42 @@ impl AnnouncedRoutes {
             .0
             .iter()
             .find(|(specified, _)| matches_template(route, specified))?;
-        let mut values = route
+        let values = route
             .split('/')
             .zip(specified.split('/'))
             .filter(|(_, part)| part.starts_with('{'))
             .map(|(value, _)| value);
-        let filled: Vec<&str> = announced
-            .split('/')
-            .map(|part| match part.starts_with('{') {
-                true => values.next().unwrap_or_default(),
-                false => part,
-            })
-            .collect();
-        Some(format!("{}{query}", filled.join("/")))
+        Some(format!("{}{query}", fill_template(announced, values)))
     }
+}
+
+/// The path that a document announces for a route. One with other parameters than the specified path is ignored.
+pub fn find_announced<'d>(
+    endpoints: &'d HashMap<String, Value>,
+    name: &str,
+    specified: &str,
+) -> Option<&'d str> {
+    let path = endpoints.get(name)?.as_str()?;
+    let is_usable = is_plain_template(path) && parameters(path).eq(parameters(specified));
+    is_usable.then_some(path)
+}
+
+/// The template with this encoded value in place of its one parameter.
+pub fn fill_parameter(template: &str, value: &str) -> String {
+    fill_template(template, [value])
+}
+
+/// The template with these values in place of its parameters, in their order.
+fn fill_template<'v>(template: &'v str, values: impl IntoIterator<Item = &'v str>) -> String {
+    let mut values = values.into_iter();
+    let filled: Vec<&str> = template
+        .split('/')
+        .map(|part| match part.starts_with('{') {
+            true => values.next().unwrap_or_default(),
+            false => part,
+        })
+        .collect();
+    filled.join("/")
 }
 
 /// Whether a hub may announce another path for this one.

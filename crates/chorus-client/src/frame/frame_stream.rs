@@ -44,19 +44,18 @@ pub struct FrameStream {
 
 impl HubClient {
     /// Opens the stream of the sender's handle: from now on, or after `since`.
-    pub async fn open_frame_stream(
+    pub fn open_frame_stream(
         &self,
         sender: &FrameSender,
         filter: &FrameFilter,
         since: Option<Cursor>,
         now: NowFn,
     ) -> FrameStream {
-        let handles = self.fetch_paths_or_default().await.handles;
         let handle = &sender.handle;
         let instrument = &sender.instrument;
         let session = &sender.session;
         let mut path =
-            format!("{handles}/{handle}/stream?instrument={instrument}&session={session}");
+            format!("/handles/{handle}/stream?instrument={instrument}&session={session}");
         if let Some(tool) = &sender.tool {
             path.push_str(&format!("&tool={tool}"));
         }
@@ -83,15 +82,12 @@ impl HubClient {
         sender: &FrameSender,
         now: NowFn,
     ) -> Result<(Vec<Frame>, FrameStream)> {
-        let mut live = self
-            .open_frame_stream(sender, &FrameFilter::default(), None, now)
-            .await;
+        let mut live = self.open_frame_stream(sender, &FrameFilter::default(), None, now);
         live.wait_opened().await?;
         let newest = live.stream.last_cursor();
         drop(live);
-        let mut frames = self
-            .open_frame_stream(sender, &FrameFilter::default(), Some(Cursor::START), now)
-            .await;
+        let mut frames =
+            self.open_frame_stream(sender, &FrameFilter::default(), Some(Cursor::START), now);
         let replayed = frames
             .replay_until(newest, limits::REPLAY_QUIET_TIMEOUT)
             .await?;
@@ -107,18 +103,14 @@ impl HubClient {
         quiet: Duration,
         now: NowFn,
     ) -> Result<(Vec<Frame>, Option<Cursor>)> {
-        let mut live = self
-            .open_frame_stream(sender, &FrameFilter::default(), None, now)
-            .await;
+        let mut live = self.open_frame_stream(sender, &FrameFilter::default(), None, now);
         live.wait_opened().await?;
         let newest = live.stream.last_cursor();
         drop(live);
         if newest.is_none_or(|newest| newest == since) {
             return Ok((Vec::new(), newest));
         }
-        let mut frames = self
-            .open_frame_stream(sender, &FrameFilter::default(), Some(since), now)
-            .await;
+        let mut frames = self.open_frame_stream(sender, &FrameFilter::default(), Some(since), now);
         Ok((frames.replay_until(newest, quiet).await?, newest))
     }
 }

@@ -6,6 +6,8 @@ use chorus_wire::frame::RoleName;
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use serde_json::{Value, json};
 
+const ORGS: &str = "/orgs";
+
 /// An accord that one organisation offers to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccordProposal {
@@ -19,42 +21,32 @@ pub struct AccordProposal {
 impl HubClient {
     /// Allows the handle `other` to address `mine`.
     pub async fn create_grant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
-        self.call_for_value(ApiCall::put(
-            self.grants_path(mine, Some(other)).await?,
-            "{}".into(),
-        ))
-        .await
+        self.call_for_value(ApiCall::put(grants_path(mine, Some(other)), "{}".into()))
+            .await
     }
 
     pub async fn revoke_grant(&self, mine: &Handle, other: &Handle) -> Result<Value> {
-        self.call_for_value(ApiCall::delete(self.grants_path(mine, Some(other)).await?))
+        self.call_for_value(ApiCall::delete(grants_path(mine, Some(other))))
             .await
     }
 
     pub async fn list_grants(&self, mine: &Handle) -> Result<Value> {
-        self.call_for_value(ApiCall::get(self.grants_path(mine, None).await?))
+        self.call_for_value(ApiCall::get(grants_path(mine, None)))
             .await
     }
 
-    async fn grants_path(&self, mine: &Handle, other: Option<&Handle>) -> Result<String> {
-        let grants = format!("{}/{mine}/grants", self.fetch_paths().await?.handles);
-        Ok(other.map_or(grants.clone(), |other| format!("{grants}/{other}")))
-    }
-
     pub async fn create_org(&self, org: &Handle) -> Result<Value> {
-        let path = self.fetch_paths().await?.orgs.clone();
-        self.call_for_value(ApiCall::post(path, json!({ "handle": org }).to_string()))
+        self.call_for_value(ApiCall::post(ORGS, json!({ "handle": org }).to_string()))
             .await
     }
 
     /// The organisations that this agent belongs to, and those that have invited it.
     pub async fn list_own_orgs(&self) -> Result<Value> {
-        let path = self.fetch_paths().await?.orgs.clone();
-        self.call_for_value(ApiCall::get(path)).await
+        self.call_for_value(ApiCall::get(ORGS)).await
     }
 
     pub async fn list_org_members(&self, org: &Handle) -> Result<Value> {
-        self.call_for_value(ApiCall::get(self.org_path(org, "members").await?))
+        self.call_for_value(ApiCall::get(org_path(org, "members")))
             .await
     }
 
@@ -65,24 +57,20 @@ impl HubClient {
         member: &Handle,
         roles: &[RoleName],
     ) -> Result<Value> {
-        let path = self.org_path(org, &format!("members/{member}")).await?;
+        let path = org_path(org, &format!("members/{member}"));
         self.call_for_value(ApiCall::put(path, json!({ "roles": roles }).to_string()))
             .await
     }
 
     pub async fn accept_membership(&self, org: &Handle, member: &Handle) -> Result<Value> {
-        let path = self
-            .org_path(org, &format!("members/{member}/accept"))
-            .await?;
+        let path = org_path(org, &format!("members/{member}/accept"));
         self.call_for_value(ApiCall::post(path, "{}".into())).await
     }
 
     /// Removes a member; a member may remove itself.
     pub async fn remove_org_member(&self, org: &Handle, member: &Handle) -> Result<Value> {
-        self.call_for_value(ApiCall::delete(
-            self.org_path(org, &format!("members/{member}")).await?,
-        ))
-        .await
+        self.call_for_value(ApiCall::delete(org_path(org, &format!("members/{member}"))))
+            .await
     }
 
     pub async fn propose_accord(
@@ -97,37 +85,28 @@ impl HubClient {
             body["expires_at"] = json!(at);
         }
         self.call_for_value(ApiCall::post(
-            self.org_path(grantor, "accords").await?,
+            org_path(grantor, "accords"),
             body.to_string(),
         ))
         .await
     }
 
     pub async fn accept_accord(&self, grantee: &Handle, id: &str) -> Result<Value> {
-        let path = self
-            .org_path(grantee, &format!("accords/{}/accept", encode_segment(id)))
-            .await?;
+        let path = org_path(grantee, &format!("accords/{}/accept", encode_segment(id)));
         self.call_for_value(ApiCall::post(path, "{}".into())).await
     }
 
     pub async fn revoke_accord(&self, either: &Handle, id: &str) -> Result<Value> {
-        self.call_for_value(ApiCall::delete(
-            self.org_path(either, &format!("accords/{}", encode_segment(id)))
-                .await?,
-        ))
+        self.call_for_value(ApiCall::delete(org_path(
+            either,
+            &format!("accords/{}", encode_segment(id)),
+        )))
         .await
     }
 
     pub async fn list_accords(&self, org: &Handle) -> Result<Value> {
-        self.call_for_value(ApiCall::get(self.org_path(org, "accords").await?))
+        self.call_for_value(ApiCall::get(org_path(org, "accords")))
             .await
-    }
-
-    async fn org_path(&self, org: &Handle, subpath: &str) -> Result<String> {
-        Ok(format!(
-            "{}/{org}/{subpath}",
-            self.fetch_paths().await?.orgs
-        ))
     }
 
     /// The answer's body; `{}` when it is empty. Retried like every other call, a POST with one `Idempotency-Key`.
@@ -138,4 +117,15 @@ impl HubClient {
         }
         serde_json::from_slice(&answer.body).map_err(|e| Error::Answer(e.to_string()))
     }
+}
+
+fn grants_path(mine: &Handle, other: Option<&Handle>) -> String {
+    match other {
+        Some(other) => format!("/handles/{mine}/grants/{other}"),
+        None => format!("/handles/{mine}/grants"),
+    }
+}
+
+fn org_path(org: &Handle, subpath: &str) -> String {
+    format!("{ORGS}/{org}/{subpath}")
 }

@@ -42,7 +42,7 @@ impl HubClient {
 
     /// What is open under a handle, newest first. Under the own handle it includes what was said to the agent's organisations.
     pub async fn list_open_items(&self, handle: &Handle) -> Result<Vec<OpenItem>> {
-        let path = format!("{}/{handle}/open", self.fetch_paths().await?.handles);
+        let path = format!("/handles/{handle}/open");
         let mut items = Vec::new();
         let mut query = String::new();
         for _ in 0..MAX_PAGES {
@@ -59,9 +59,8 @@ impl HubClient {
 
     /// Takes a handover up for the sender's session; of several sessions the first gets it.
     pub async fn take_handover(&self, sender: &FrameSender, item: &OpenItem) -> Result<EndedItem> {
-        let handles = self.fetch_paths().await?.handles.clone();
         let handle = encode_segment(&item.handle);
-        let path = format!("{handles}/{handle}/open/{}/take", item.frame_id);
+        let path = format!("/handles/{handle}/open/{}/take", item.frame_id);
         let mut call = ApiCall::post(path, "{}".to_owned());
         call.headers
             .push(("X-Chorus-Instrument", sender.instrument.to_string()));
@@ -72,14 +71,13 @@ impl HubClient {
 
     /// Withdraws an item that this agent opened.
     pub async fn withdraw_item(&self, handle: &str, frame_id: Uuid) -> Result<EndedItem> {
-        let handles = self.fetch_paths().await?.handles.clone();
         let handle = encode_segment(handle);
-        let call = ApiCall::delete(format!("{handles}/{handle}/open/{frame_id}"));
+        let call = ApiCall::delete(format!("/handles/{handle}/open/{frame_id}"));
         self.send_with_retry(call).await?.into_bare()
     }
 
     pub async fn fetch_roster(&self, handle: &Handle) -> Result<SessionRoster> {
-        let path = format!("{}/{handle}/roster", self.fetch_paths().await?.handles);
+        let path = format!("/handles/{handle}/roster");
         self.send_call(ApiCall::get(path)).await?.into_bare()
     }
 }

@@ -110,9 +110,7 @@ async fn a_repeated_frame_is_returned_once() {
         frame_event(3, &end)
     );
     let (_hub, client) = start_hub(vec![Answer::events(&body, 64).hanging()]).await;
-    let mut frames = client
-        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
-        .await;
+    let mut frames = client.open_frame_stream(&sender(), &FrameFilter::default(), None, noon);
     assert_eq!(read_until(&mut frames, "end").await, ["one", "end"]);
 }
 
@@ -131,9 +129,7 @@ async fn stale_frames_are_dropped_and_invalid_events_skipped() {
         frame_event(4, &lasting)
     );
     let (_hub, client) = start_hub(vec![Answer::events(&body, 64).hanging()]).await;
-    let mut frames = client
-        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
-        .await;
+    let mut frames = client.open_frame_stream(&sender(), &FrameFilter::default(), None, noon);
     assert_eq!(
         read_until(&mut frames, "lasting").await,
         ["good", "lasting"]
@@ -159,9 +155,7 @@ async fn a_gap_after_a_reconnection_is_reported() {
         Answer::events(&rest, 64).hanging(),
     ])
     .await;
-    let mut frames = client
-        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
-        .await;
+    let mut frames = client.open_frame_stream(&sender(), &FrameFilter::default(), None, noon);
     assert_eq!(read_until(&mut frames, "end").await, ["one", "gap", "end"]);
     assert_eq!(
         header(&hub.requests()[2], "last-event-id").as_deref(),
@@ -183,9 +177,7 @@ async fn a_stream_that_breaks_before_its_first_frame_misses_nothing() {
         Answer::events(&rest, 64).hanging(),
     ])
     .await;
-    let mut frames = client
-        .open_frame_stream(&sender(), &FrameFilter::default(), None, noon)
-        .await;
+    let mut frames = client.open_frame_stream(&sender(), &FrameFilter::default(), None, noon);
     assert_eq!(read_until(&mut frames, "end").await, ["end"]);
     assert_eq!(
         header(&hub.requests()[2], "last-event-id").as_deref(),

@@ -2,11 +2,13 @@
 
 use crate::scripted::{Answer, ScriptedServer, header};
 use chorus_client::backoff::Backoff;
-use chorus_client::frame::AccordProposal;
+use chorus_client::frame::{AccordProposal, FrameSender};
 use chorus_client::{Error, HubClient};
+use chorus_wire::agent_key::KeyRotation;
 use chorus_wire::envelope::{Envelope, EnvelopeDraft};
-use chorus_wire::frame::RoleName;
+use chorus_wire::frame::{OpenItem, RoleName, ScopeIdent};
 use chorus_wire::identity::Handle;
+use chorus_wire::message::ReceiverReply;
 use chorus_wire::secret::Secret;
 use std::time::Duration;
 
@@ -195,30 +197,116 @@ async fn sends_use_the_path_of_the_discovery_document() {
     assert!(requests[1].starts_with("POST /v9/post "));
 }
 
+/// What a hub announces that has every route elsewhere.
+const MOVED_ROUTES: &str = r#"{"chorus_version":"0.4","endpoints":{"channel":"/v9/rooms/{id}","job":"/v9/work/{id}",
+    "job_claim":"/v9/claims/{id}","job_approve":"/v9/work/{id}/yes","job_reject":"/v9/work/{id}/no",
+    "job_answer":"/v9/work/{id}/said","board":"/v9/open-work","console_links":"/v9/links",
+    "frame_stream":"/v9/{handle}/frames","open_items":"/v9/{handle}/items",
+    "open_item":"/v9/{handle}/items/{frame_id}","take_handover":"/v9/{handle}/items/{frame_id}/mine",
+    "orgs":"/v9/groups","members":"/v9/groups-of/{org}","send":"/v9/post","message":"/v9/states/{trace_id}",
+    "history":"/v9/past","respond":"/v9/replies/{trace_id}","shown":"/v9/seen/{trace_id}","register":"/v9/all",
+    "agent":"/v9/one/{id}","unregister":"/v9/gone/{id}","keys":"/v9/keys","rotate_key":"/v9/new-key",
+    "revoke_key":"/v9/old-keys/{id}","revoke_invite":"/v9/old-codes/{id}"}}"#;
+
+/// A hub that announces these routes and has nothing behind them, and its client.
+async fn start_moved_hub(calls: usize) -> (ScriptedServer, HubClient) {
+    let absent = || refusal(404, "ERR_NOT_FOUND", "");
+    let mut script = vec![Answer::json(200, MOVED_ROUTES)];
+    script.extend(std::iter::repeat_with(absent).take(calls));
+    let hub = ScriptedServer::start(script).await;
+    let client = client(&hub);
+    (hub, client)
+}
+
+/// Method and path of every request but the first, which is for the discovery document.
+fn request_lines(hub: &ScriptedServer) -> Vec<String> {
+    let line = |request: &String| {
+        let head = request.split(" HTTP/").next();
+        head.unwrap_or_default().to_owned()
+    };
+    hub.requests().iter().skip(1).map(line).collect()
+}
+
 // TRN-51: also the routes of channels, jobs and frames, and those of streams
 #[tokio::test]
 async fn calls_and_streams_of_every_protocol_use_the_paths_of_the_discovery_document() {
-    let document = Answer::json(
-        200,
-        r#"{"chorus_version":"0.4","endpoints":{"channel":"/v9/rooms/{id}","job":"/v9/work/{id}",
-            "frame_stream":"/v9/{handle}/frames"}}"#,
-    );
-    let absent = || refusal(404, "ERR_NOT_FOUND", "");
-    let hub = ScriptedServer::start(vec![document, absent(), absent(), absent()]).await;
-    let client = client(&hub);
+    let (hub, client) = start_moved_hub(12).await;
+    let alice = Handle::parse("~alice").unwrap();
     assert!(client.channel("ch_1").fetch_channel().await.is_err());
     assert!(client.fetch_job("j_1").await.is_err());
+    assert!(client.claim_job("j_1").await.is_err());
+    assert!(client.approve_job("j_1").await.is_err());
+    assert!(client.reject_job("j_1", None).await.is_err());
+    assert!(client.answer_job("j_1", "yes").await.is_err());
+    assert!(client.list_board(Some("ocr")).await.is_err());
+    assert!(client.list_open_items(&alice).await.is_err());
+    let frame_id = TRACE.parse().unwrap();
+    assert!(client.withdraw_item("~alice", frame_id).await.is_err());
+    assert!(client.list_own_orgs().await.is_err());
+    assert!(client.list_org_members(&alice).await.is_err());
     let mut stream = client.open_stream("/handles/~alice/stream?session=s1", None);
     assert!(stream.next().await.is_err());
-    let requests = hub.requests();
-    assert_eq!(requests.len(), 4, "{requests:?}");
-    for (request, path) in requests[1..].iter().zip([
-        "/v9/rooms/ch_1",
-        "/v9/work/j_1",
-        "/v9/~alice/frames?session=s1",
-    ]) {
-        assert!(request.starts_with(&format!("GET {path} ")), "{request}");
-    }
+    let expected = [
+        "GET /v9/rooms/ch_1",
+        "GET /v9/work/j_1",
+        "POST /v9/claims/j_1",
+        "POST /v9/work/j_1/yes",
+        "POST /v9/work/j_1/no",
+        "POST /v9/work/j_1/said",
+        "GET /v9/open-work?skill=ocr",
+        "GET /v9/~alice/items",
+        &format!("DELETE /v9/~alice/items/{TRACE}"),
+        "GET /v9/groups",
+        "GET /v9/groups-of/~alice",
+        "GET /v9/~alice/frames?session=s1",
+    ];
+    assert_eq!(request_lines(&hub), expected);
+}
+
+// TRN-51: a route with a path of its own is not looked for below the route that it usually is below.
+#[tokio::test]
+async fn calls_about_one_message_agent_or_key_use_the_paths_of_the_discovery_document() {
+    let (hub, client) = start_moved_hub(9).await;
+    assert!(client.fetch_message_status("t_1").await.is_err());
+    assert!(client.mark_shown("t_1").await.is_err());
+    let reply = ReceiverReply::ok();
+    assert!(client.send_response("t_1", &reply).await.is_err());
+    assert!(client.fetch_record("bob@chorus").await.is_err());
+    assert!(client.unregister_agent("bob@chorus").await.is_err());
+    let rotation = KeyRotation { overlap_s: None };
+    assert!(client.rotate_key(&rotation, "r_1").await.is_err());
+    assert!(client.revoke_key("k_1").await.is_err());
+    assert!(client.revoke_invite("i_1").await.is_err());
+    assert!(client.create_console_link().await.is_err());
+    let expected = [
+        "GET /v9/states/t_1",
+        "POST /v9/seen/t_1",
+        "POST /v9/replies/t_1",
+        "GET /v9/one/bob@chorus",
+        "DELETE /v9/gone/bob@chorus",
+        "POST /v9/new-key",
+        "DELETE /v9/old-keys/k_1",
+        "DELETE /v9/old-codes/i_1",
+        "POST /v9/links",
+    ];
+    assert_eq!(request_lines(&hub), expected);
+}
+
+// TRN-51
+#[tokio::test]
+async fn a_handover_is_taken_at_the_path_of_the_discovery_document() {
+    let (hub, client) = start_moved_hub(1).await;
+    let ident = |text| ScopeIdent::parse(text).unwrap();
+    let alice = Handle::parse("~alice").unwrap();
+    let sender = FrameSender::new(alice, ident("cli"), ident("s1"));
+    let item = format!(
+        r#"{{"frame_id":"{TRACE}","item":"handover","handle":"~alice","scope":"~alice","left_ms":1,"frame":{{}},
+            "opened_at":"2026-03-20T10:00:00.000Z","expires_at":"2026-03-20T11:00:00.000Z"}}"#
+    );
+    let item: OpenItem = serde_json::from_str(&item).unwrap();
+    assert!(client.take_handover(&sender, &item).await.is_err());
+    let expected = format!("POST /v9/~alice/items/{TRACE}/mine");
+    assert_eq!(request_lines(&hub), [expected]);
 }
 
 // Neither a key nor a query appears in an error.

@@ -48,9 +48,8 @@ impl DemoSession {
                 .ok_or_else(|| Fail::new(ExitKind::Usage, "USAGE", "a session without a name"))
         };
         let sender = FrameSender::new(handle.clone(), ident(instrument)?, ident(session)?);
-        let mut stream = client
-            .open_frame_stream(&sender, &FrameFilter::default(), None, current_time)
-            .await;
+        let mut stream =
+            client.open_frame_stream(&sender, &FrameFilter::default(), None, current_time);
         stream.wait_opened().await?;
         let (answer_sender, answers) = mpsc::channel(ANSWER_QUEUE_LEN);
         let mut listener = JoinSet::new();

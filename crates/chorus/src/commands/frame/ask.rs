@@ -73,10 +73,9 @@ impl FrameContext<'_> {
     pub async fn open_answers(&self, kind: FrameKind) -> Result<FrameStream, Fail> {
         let filter = FrameFilter::parse(&format!("kind:{kind}"))
             .map_err(|e| Fail::usage_error(e.message))?;
-        let mut frames = self
-            .client
-            .open_frame_stream(&self.sender, &filter, None, frame_context::current_time)
-            .await;
+        let mut frames =
+            self.client
+                .open_frame_stream(&self.sender, &filter, None, frame_context::current_time);
         frames.wait_opened().await?;
         Ok(frames)
     }

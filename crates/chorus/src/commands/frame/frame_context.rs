@@ -251,8 +251,7 @@ impl<'a> FrameContext<'a> {
         let filter = FrameFilter::default();
         let mut frames = self
             .client
-            .open_frame_stream(&self.sender, &filter, None, current_time)
-            .await;
+            .open_frame_stream(&self.sender, &filter, None, current_time);
         frames.wait_opened().await?;
         Ok(frames)
     }

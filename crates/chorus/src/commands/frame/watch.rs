@@ -67,15 +67,12 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     } else {
         args.count.unwrap_or(u64::MAX)
     };
-    let mut frames = context
-        .client
-        .open_frame_stream(
-            &context.sender,
-            &filter,
-            args.since,
-            frame_context::current_time,
-        )
-        .await;
+    let mut frames = context.client.open_frame_stream(
+        &context.sender,
+        &filter,
+        args.since,
+        frame_context::current_time,
+    );
     while remaining > 0 {
         let event = tokio::select! {
             event = frames.next() => event?,
