@@ -102,14 +102,6 @@ impl HistoryStore {
         self.folder.join(format!("{name}.jsonl"))
     }
 
-    /// Appends a line without a check for repeats, for a message that this process just sent.
-    pub fn append_line(&self, line: &HistoryLine) -> Result<()> {
-        let mut file = self.open_locked(&line.peer)?;
-        let file_error = |e| Error::file_error(self.peer_file(&line.peer), e);
-        repair_tail(&mut file).map_err(file_error)?;
-        write_line(&mut file, line).map(|_| ()).map_err(file_error)
-    }
-
     /// Appends a line unless it exists, or, for a received one, its turn exists.
     pub fn append_once(&mut self, line: &HistoryLine) -> Result<AppendOutcome> {
         let path = self.peer_file(&line.peer);

@@ -160,9 +160,9 @@ fn a_file_without_a_key_is_reused_and_keeps_its_other_fields() {
 #[test]
 fn a_line_has_the_four_specified_keys_in_order() {
     let folder = tempfile::tempdir().unwrap();
-    let history = HistoryStore::open_folder(folder.path().join("history"));
+    let mut history = HistoryStore::open_folder(folder.path().join("history"));
     history
-        .append_line(&received("2026-03-22T04:30:05Z", "hi"))
+        .append_once(&received("2026-03-22T04:30:05Z", "hi"))
         .unwrap();
     let text = std::fs::read_to_string(folder.path().join("history/bob@chorus.jsonl")).unwrap();
     assert!(
@@ -208,7 +208,7 @@ fn a_torn_last_line_is_removed_and_its_message_can_be_filed_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut history = HistoryStore::open_folder(folder.path());
     history
-        .append_line(&received("2026-03-22T04:30:00.000001Z", "first"))
+        .append_once(&received("2026-03-22T04:30:00.000001Z", "first"))
         .unwrap();
     let path = history.peer_file("bob@chorus");
     let whole = std::fs::read(&path).unwrap();
@@ -268,7 +268,7 @@ fn two_writers_never_mix_their_lines_and_file_a_message_once() {
                 let mut new = 0;
                 for at in 0..40 {
                     let own_line = received(&format!("2026-03-22T04:3{writer}:00.{at:06}Z"), &long);
-                    history.append_line(&own_line).unwrap();
+                    history.append_once(&own_line).unwrap();
                     let common_line = received(&format!("2026-03-22T05:00:00.{at:06}Z"), "common");
                     new += usize::from(
                         history.append_once(&common_line).unwrap() == AppendOutcome::New,
@@ -295,7 +295,7 @@ fn two_writers_never_mix_their_lines_and_file_a_message_once() {
 #[test]
 fn the_next_turn_follows_the_last_one_of_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
-    let history = HistoryStore::open_folder(folder.path());
+    let mut history = HistoryStore::open_folder(folder.path());
     assert_eq!(history.next_turn_number("bob@chorus", "c1").unwrap(), 1);
     for (dir, turn) in [
         (MessageDirection::Sent, 1),
@@ -307,7 +307,7 @@ fn the_next_turn_follows_the_last_one_of_the_conversation() {
             envelope: envelope("x", Some(("c1", turn))),
             ..received("2026-03-22T04:30:00Z", "")
         };
-        history.append_line(&line).unwrap();
+        history.append_once(&line).unwrap();
     }
     assert_eq!(history.next_turn_number("bob@chorus", "c1").unwrap(), 4);
     assert_eq!(history.next_turn_number("bob@chorus", "c2").unwrap(), 1);

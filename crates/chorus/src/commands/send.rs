@@ -217,8 +217,8 @@ fn check_length(text: &str) -> Result<(), Fail> {
     }
 }
 
-/// Appends a sent message to the history (SKL-26). Failing here is only a warning: an error would make the user send the
-/// message again.
+/// Appends a sent message to the history (SKL-26), unless a listener of this identity has filed it already: the receipt of a
+/// live receiver may reach it first. Failing here is only a warning: an error would make the user send the message again.
 fn append_sent(files: &IdentityFiles, peer: &str, ts: String, envelope: &Envelope) {
     let Ok(envelope) = RawValue::from_string(envelope.to_json()) else {
         return;
@@ -229,7 +229,7 @@ fn append_sent(files: &IdentityFiles, peer: &str, ts: String, envelope: &Envelop
         peer: peer.to_owned(),
         envelope,
     };
-    if let Err(error) = HistoryStore::open_folder(&files.history).append_line(&line) {
+    if let Err(error) = HistoryStore::open_folder(&files.history).append_once(&line) {
         tracing::warn!("sent, but not written to the history: {error}");
     }
 }

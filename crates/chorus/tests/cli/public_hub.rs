@@ -119,6 +119,19 @@ fn listening_at_a_hub_without_replay_catches_up_by_history() {
     }
 }
 
+// SKL-26: that hub answers every send with the same time, so the second send has the line of the first, as one has that a
+// listener filed before the command did.
+#[test]
+fn a_sent_message_that_is_filed_already_is_not_filed_again() {
+    let scene = PublicScene::open();
+    let alice = scene.agent("alice");
+    scene.agent("bob");
+    for _ in 0..2 {
+        alice.run(&["send", "bob@chorus", "one"]).ok();
+    }
+    assert_eq!(alice.history_lines("bob@chorus").len(), 1);
+}
+
 // that hub takes an id for a year and repeats the page
 #[test]
 fn remote_history_ends_where_pages_do_not_advance() {
