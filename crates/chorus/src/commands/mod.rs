@@ -33,6 +33,7 @@ pub mod schema;
 mod secret_url;
 pub mod send;
 mod send_wait;
+mod sent_messages;
 pub mod serve;
 pub mod status;
 pub mod uninstall;

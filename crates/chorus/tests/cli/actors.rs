@@ -269,6 +269,19 @@ impl Scene {
         agent
     }
 
+    /// Another home with the credentials of this agent and none of its other files, as on a second machine.
+    pub fn second_home(&self, agent: &Agent) -> Agent {
+        let elsewhere = self.newcomer("elsewhere");
+        let credentials = ".chorus/config.json";
+        std::fs::create_dir_all(elsewhere.home.join(".chorus")).unwrap();
+        std::fs::copy(
+            agent.home.join(credentials),
+            elsewhere.home.join(credentials),
+        )
+        .unwrap();
+        elsewhere
+    }
+
     pub fn operator(&self, args: &[&str]) -> CommandOutput {
         let mut command = chorus(self.folder.path());
         command

@@ -87,14 +87,7 @@ fn a_hook_files_what_was_sent_elsewhere_with_the_same_key() {
     let scene = Scene::open();
     let alice = agent_with_hooks(&scene, "alice");
     scene.agent("bob");
-    let elsewhere = scene.newcomer("elsewhere");
-    let credentials = ".chorus/config.json";
-    std::fs::create_dir_all(elsewhere.home.join(".chorus")).unwrap();
-    std::fs::copy(
-        alice.home.join(credentials),
-        elsewhere.home.join(credentials),
-    )
-    .unwrap();
+    let elsewhere = scene.second_home(&alice);
     elsewhere
         .run(&["send", "bob@chorus", "from another desk", "--culture", "en"])
         .ok();

@@ -246,14 +246,7 @@ fn what_was_sent_elsewhere_with_the_same_key_is_filed() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
     let bob = scene.agent("bob");
-    let elsewhere = scene.newcomer("elsewhere");
-    std::fs::create_dir_all(elsewhere.home.join(".chorus")).unwrap();
-    let credentials = ".chorus/config.json";
-    std::fs::copy(
-        alice.home.join(credentials),
-        elsewhere.home.join(credentials),
-    )
-    .unwrap();
+    let elsewhere = scene.second_home(&alice);
     elsewhere
         .run(&["send", "bob@chorus", "from another desk", "--culture", "en"])
         .ok();

@@ -1,6 +1,6 @@
 //! `chorus mcp`: driven as a host drives it, with JSON-RPC lines on standard input and output.
 
-use crate::actors::{Agent, Scene, TIMEOUT};
+use crate::actors::{Agent, Scene, TIMEOUT, text_of};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -242,6 +242,46 @@ fn unread_mail_is_noted_in_every_result_until_it_is_acknowledged() {
         .json(&["status", sent["trace_id"].as_str().unwrap()])
         .remove(0);
     assert_eq!(status["status"], "acknowledged");
+}
+
+/// Waits until the local history has what was sent to bob: these texts, each once.
+fn await_sent(host: &mut Host, agent: &Agent, texts: &[&str]) {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let lines = agent.history_lines("bob@chorus");
+        let sent = lines.iter().filter(|line| line["dir"] == "sent");
+        let sent: Vec<&str> = sent.map(text_of).collect();
+        if sent == texts {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{sent:?}");
+        host.call("chorus_discover", json!({}));
+    }
+}
+
+// SKL-26, SKL-35: as a listener does, when its stream opens and when a receipt comes
+#[test]
+fn what_was_sent_elsewhere_with_the_same_key_is_in_the_local_history() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let elsewhere = scene.second_home(&alice);
+    let send_elsewhere = |text: &str| {
+        let send = ["send", "bob@chorus", text, "--culture", "en"];
+        elsewhere.run(&send).ok();
+    };
+    send_elsewhere("before");
+    let mut host = Host::for_agent(&alice);
+    await_sent(&mut host, &alice, &["before"]);
+    send_elsewhere("meanwhile");
+    bob.run(&["listen", "--count", "2"]).ok();
+    await_sent(&mut host, &alice, &["before", "meanwhile"]);
+    let arguments = json!({ "receiver_id": "bob@chorus", "text": "with a tool" });
+    host.call("chorus_send", arguments);
+    send_elsewhere("last");
+    bob.run(&["listen", "--count", "2"]).ok();
+    let all = ["before", "meanwhile", "with a tool", "last"];
+    await_sent(&mut host, &alice, &all);
 }
 
 #[test]

@@ -119,6 +119,20 @@ fn listening_at_a_hub_without_replay_catches_up_by_history() {
     }
 }
 
+// SKL-26, R-102: that hub gives a message another time in its history than in the answer to the sender
+#[test]
+fn a_listener_at_a_hub_without_replay_does_not_file_sent_messages_again() {
+    let scene = PublicScene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    alice.run(&["send", "bob@chorus", "one"]).ok();
+    bob.run(&["send", "alice@chorus", "two"]).ok();
+    alice.run(&["listen", "--once"]).ok();
+    let filed = alice.history_lines("bob@chorus");
+    let texts: Vec<&str> = filed.iter().map(text_of).collect();
+    assert_eq!(texts, ["one", "two"], "each once");
+}
+
 // SKL-26: that hub answers every send with the same time, so the second send has the line of the first, as one has that a
 // listener filed before the command did.
 #[test]

@@ -8,6 +8,7 @@ mod print;
 pub(super) use print::ReceivedMessage;
 
 use super::history::peer_side;
+use super::sent_messages::file_sent_messages;
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail};
 use chorus_client::direct::parse_envelope;
@@ -196,40 +197,6 @@ impl InboxListener<'_> {
         Ok(())
     }
 
-    /// Files what was sent with this agent's key since the last time, here or elsewhere: the inbox has only what is received
-    /// (SKL-26, SKL-35). Without an answer of the hub it is done the next time.
-    async fn file_sent_messages(&mut self) -> Result<(), Fail> {
-        loop {
-            let since = self.store.sent_cursor().unwrap_or(Cursor::START);
-            let from = since.to_string();
-            let rows = match self.command.client.fetch_history(Some(&from)).await {
-                Ok(rows) => rows,
-                Err(error) => {
-                    tracing::debug!("sent messages are not filed yet: {error}");
-                    return Ok(());
-                }
-            };
-            let last = rows.last().map(|row| Cursor::from_log_seq(row.id));
-            let Some(last) = last.filter(|last| *last > since) else {
-                return Ok(());
-            };
-            for row in rows {
-                let (dir, peer) = peer_side(&self.command.credentials.agent_id, &row);
-                if dir == MessageDirection::Received {
-                    continue;
-                }
-                let line = HistoryLine {
-                    ts: trace_time(&row.trace_id).unwrap_or_else(|| row.timestamp.to_string()),
-                    dir,
-                    peer: peer.to_owned(),
-                    envelope: row.envelope,
-                };
-                self.store.history().append_once(&line)?;
-            }
-            self.store.save_sent_cursor(last)?;
-        }
-    }
-
     async fn handle_event(&mut self, event: StreamEvent) -> Result<(), Fail> {
         let not_understood =
             |e| tracing::warn!("an event of kind {} was not understood: {e}", event.name);
@@ -244,7 +211,9 @@ impl InboxListener<'_> {
                     print::print_receipt(self.common, event.cursor, &receipt);
                     self.remaining -= u64::from(!self.args.messages);
                     self.save_progress(event.cursor, None)?;
-                    self.file_sent_messages().await?;
+                    if self.hub_replays {
+                        file_sent_messages(&self.command, &mut self.store).await?;
+                    }
                 }
                 Err(e) => not_understood(e),
             },
@@ -275,12 +244,14 @@ impl InboxListener<'_> {
     /// The stream was opened. Messages that it does not replay are fetched from the history.
     async fn handle_connected(&mut self, event: &StreamEvent) -> Result<(), Fail> {
         print::print_connected(self.common, &self.command);
-        self.file_sent_messages().await?;
+        self.hub_replays = event.cursor.is_some();
+        if self.hub_replays {
+            file_sent_messages(&self.command, &mut self.store).await?;
+        }
         for (trace_id, reply) in std::mem::take(&mut self.unsent_replies) {
             self.send_reply(trace_id, reply).await?;
         }
         let is_new_here = self.args.since.is_none() && self.store.cursor().is_none();
-        self.hub_replays = event.cursor.is_some();
         if self.hub_replays && !is_new_here {
             return Ok(());
         }

@@ -1,6 +1,7 @@
-//! Keeps the inbox stream open while the host runs: the agent is online and messages are filed (SKL-24, SKL-26).
+//! Keeps the inbox stream open while the host runs: the agent is online and messages are filed (SKL-24, SKL-26, SKL-35).
 
 use super::hub_link::HubLink;
+use crate::commands::sent_messages::file_sent_messages;
 use crate::{command_client::CommandClient, fail::Fail};
 use chorus_client::files::inbox_state::StateLock;
 use chorus_client::inbox_store::InboxStore;
@@ -31,6 +32,8 @@ async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
     let mut store = InboxStore::for_agent(command.files.clone(), &command.credentials)?;
     let since = store.cursor().unwrap_or(Cursor::START);
     let mut stream = command.client.open_inbox(Some(since)).await;
+    // Whether the hub's stream replays: its first event then has a cursor.
+    let mut hub_replays = false;
     loop {
         let event = stream.next().await?;
         match event.name.as_str() {
@@ -38,11 +41,21 @@ async fn listen_inbox(hub_link: &HubLink) -> Result<(), Fail> {
                 // Older messages may still be unread.
                 hub_link.may_have_mail.store(true, Ordering::Release);
                 hub_link.is_listening.store(true, Ordering::Release);
+                hub_replays = event.cursor.is_some();
+                if hub_replays {
+                    file_sent_messages(command, &mut store).await?;
+                }
             }
             "message" => {
                 file_message(command, &mut store, &event.data)?;
                 store.save_progress(event.cursor, None)?;
                 hub_link.may_have_mail.store(true, Ordering::Release);
+            }
+            "receipt" => {
+                store.save_progress(event.cursor, None)?;
+                if hub_replays {
+                    file_sent_messages(command, &mut store).await?;
+                }
             }
             "gap" => {
                 tracing::warn!(
