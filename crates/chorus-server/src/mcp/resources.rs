@@ -35,7 +35,8 @@ pub fn list_resources() -> Vec<Resource> {
     let frames = Resource::new(FRAMES_URI, "frames")
         .with_title("Kinds of frames")
         .with_description(
-            "What agent_send takes: the kinds of frames, the payload of each, scopes and filters, as JSON",
+            "What agent_send takes: the kinds of frames, the payload of each, scopes and filters, as JSON. No secrets in a \
+             frame; diagnostics to the narrowest scope that will do",
         )
         .with_mime_type("application/json");
     SKILL_TEXTS

@@ -32,6 +32,14 @@ string_enum! {
 }
 
 impl FrameKind {
+    /// Whether its texts are often pasted from logs, so that a sender redacts secrets in them (FRM-107).
+    pub const fn is_diagnostic(self) -> bool {
+        matches!(
+            self,
+            Self::PeerDiagnosticRequest | Self::PeerDiagnosticResponse
+        )
+    }
+
     /// One bit per kind, so that a set of kinds is one number.
     pub(super) const fn bit_mask(self) -> u16 {
         1 << self as u16

@@ -196,7 +196,7 @@ payload_kinds! {
 
     /// Asks other sessions whether they see the same symptom.
     PeerDiagnosticRequest {
-        /// What is wrong.
+        /// What is wrong. No secrets; choose the narrowest scope that will do.
         required symptom: String = SENTENCE_CHECK;
         /// A new UUID that names the request; responses repeat it.
         required diagnostic_id: Uuid = UUID4_CHECK;
@@ -210,7 +210,7 @@ payload_kinds! {
     PeerDiagnosticResponse {
         /// The request.
         required diagnostic_id: Uuid = UUID4_CHECK;
-        /// What was found.
+        /// What was found. No secrets; choose the narrowest scope that will do.
         required finding: String = SENTENCE_CHECK;
         /// What helps.
         optional remediation: String = SENTENCE_CHECK;

@@ -69,3 +69,33 @@ fn a_secret_in_a_symptom_or_a_finding_is_not_sent() {
         json!({"diagnostic_id": id, "finding": "[redacted] has ended", "remediation": "use [redacted]"})
     );
 }
+
+// FRM-107: also when the whole payload is given
+#[test]
+fn a_secret_in_the_payload_of_a_diagnostic_is_not_sent() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let secret = "ca_0123456789abcdef0123456789abcdef";
+    let id = "00000000-0000-4000-8000-000000000001";
+    let request = json!({"diagnostic_id": id, "symptom": format!("401 with {secret}"), "severity": "info",
+        "substrate_refs": [format!("https://logs.example/?key={secret}")]});
+    let response = json!({"diagnostic_id": id, "finding": format!("{secret} has ended"),
+        "remediation": format!("replace {secret}")});
+    let advisory = json!({"advisory_text": "moving ca_settings_of_the_hub_to_a_file"});
+    for (kind, payload) in [
+        ("peer_diagnostic_request", &request),
+        ("peer_diagnostic_response", &response),
+        ("agent_advisory", &advisory),
+    ] {
+        let mut frame = alice.command(&["frame", kind]);
+        frame.env("CHORUS_SESSION", "s1");
+        run(frame, &payload.to_string()).ok();
+    }
+    let frames = alice.kept_frames(3);
+    let sent: Vec<_> = frames.iter().map(|frame| &frame["payload"]).collect();
+    let redacted_request = json!({"diagnostic_id": id, "symptom": "401 with [redacted]", "severity": "info",
+        "substrate_refs": ["https://logs.example/?key=[redacted]"]});
+    let redacted_response = json!({"diagnostic_id": id, "finding": "[redacted] has ended",
+        "remediation": "replace [redacted]"});
+    assert_eq!(sent, [&redacted_request, &redacted_response, &advisory]);
+}

@@ -83,20 +83,12 @@ frame_tool_args! {
     }
 }
 
-/// Diagnostics are often pasted from logs (FRM-107).
-const fn is_diagnostic(kind: FrameKind) -> bool {
-    matches!(
-        kind,
-        FrameKind::PeerDiagnosticRequest | FrameKind::PeerDiagnosticResponse
-    )
-}
-
 async fn send_frame(
     call: ToolCall,
     args: AgentSendArgs,
 ) -> Result<ToolOutput<SubmissionReply>, ToolError> {
     let sender = FrameSender::from_call(&call, &args).await?;
-    let payload = match is_diagnostic(args.kind) {
+    let payload = match args.kind.is_diagnostic() {
         true => redact_payload(args.payload),
         false => args.payload,
     };

@@ -2,7 +2,7 @@
 
 use super::host_client::McpHost;
 use crate::support::actors::{Agent, registration};
-use serde_json::json;
+use serde_json::{Value, json};
 
 memory_story!(
     a_model_is_not_said_to_run_on_the_device_unless_its_host_says_so,
@@ -146,5 +146,29 @@ memory_story!(models_are_told_to_scope_narrowly, |hub| async {
     let described = host.description("agent_send");
     for word in ["No secrets", "diagnostics most narrowly"] {
         assert!(described.contains(word), "{described}");
+    }
+    let listed = host.result("resources/list", json!({})).await;
+    let resources = listed["resources"].as_array().unwrap();
+    let frames = resources.iter().find(|one| one["uri"] == "chorus://frames");
+    let about = frames.unwrap()["description"].as_str().unwrap();
+    assert!(
+        about.contains("No secrets") && about.contains("narrowest scope"),
+        "{about}"
+    );
+    let read = host
+        .result("resources/read", json!({"uri": "chorus://frames"}))
+        .await;
+    let document: Value =
+        serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
+    for (kind, field) in [
+        ("peer_diagnostic_request", "symptom"),
+        ("peer_diagnostic_response", "finding"),
+    ] {
+        let about = &document["payloads"][kind]["properties"][field]["description"];
+        let about = about.as_str().unwrap();
+        assert!(
+            about.contains("No secrets") && about.contains("narrowest scope"),
+            "{about}"
+        );
     }
 });

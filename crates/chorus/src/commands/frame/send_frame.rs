@@ -5,9 +5,10 @@ use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use super::watch;
 use crate::commands::duration;
 use crate::{cli::CommonArgs, fail::Fail, stop_signal::StopSignal};
+use chorus_wire::frame::redact::redact_payload;
 use chorus_wire::frame::{Frame, FrameKind, FramePayload};
 use chorus_wire::limits;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub struct Args {
     /// One of the fifteen kinds, such as agent_binding_moment
     #[arg(value_name = "KIND", value_parser = watch::parse_kind)]
     kind: FrameKind,
-    /// A file with the payload; default: standard input
+    /// A file with the payload; default: standard input. In a diagnostic what looks like a secret is redacted
     #[arg(value_name = "FILE", default_value = "-")]
     payload: PathBuf,
     /// Wait this long for an answer, and stop after the first one
@@ -32,8 +33,7 @@ pub struct Args {
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let stop = StopSignal::watch()?;
     let payload_text = read_text(&args.payload, limits::FRAME_BYTES)?;
-    let payload =
-        FramePayload::parse(args.kind, &payload_text).map_err(|e| Fail::usage_error(e.message))?;
+    let payload = parse_payload(args.kind, &payload_text)?;
     let mut context = FrameContext::open(common, args.sender).await?;
     if let (FrameKind::AgentBindingMoment, Some(wait)) = (args.kind, args.wait) {
         // The decision is open for as long as its sender waits.
@@ -59,6 +59,18 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         collect_answers(common, answers, is_ours, *wait, 1, stop).await?;
     }
     Ok(())
+}
+
+/// The payload; that of a diagnostic without what looks like a secret (FRM-107).
+fn parse_payload(kind: FrameKind, text: &str) -> Result<FramePayload, Fail> {
+    let parse =
+        |text: &str| FramePayload::parse(kind, text).map_err(|e| Fail::usage_error(e.message));
+    let payload = parse(text)?;
+    if !kind.is_diagnostic() {
+        return Ok(payload);
+    }
+    let fields = serde_json::from_str(text).map_err(|e| Fail::usage_error(e.to_string()))?;
+    parse(&Value::Object(redact_payload(fields)).to_string())
 }
 
 /// Reads a file, or standard input for `-`, of at most `max_bytes`.
