@@ -204,7 +204,7 @@ story!(
 story!(
     the_files_of_the_skill_are_served_and_their_links_resolve,
     |hub| async {
-        // SKL-34
+        // SKL-34, R-105
         for name in ["SKILL.md", "SKILL.zh-CN.md", "TRANSPORT.md", "en", "zh-CN"] {
             let file = hub
                 .anonymous()
