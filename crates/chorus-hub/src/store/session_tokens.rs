@@ -2,6 +2,7 @@
 
 use super::{AgentId, DbConnection, DbError, SqlParam};
 use chorus_wire::time::UnixMicros;
+use subtle::ConstantTimeEq;
 
 /// A token to store.
 pub(crate) struct NewSessionToken<'a> {
@@ -96,7 +97,7 @@ pub(crate) async fn redeem_session_token(
     hash: &[u8; 32],
     now: UnixMicros,
 ) -> Result<Option<RedeemedToken>, DbError> {
-    const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at, made_with, console_session";
+    const SQL: &str = "delete from sessions where token_hash = $1 returning principal, expires_at, made_with, console_session, token_hash";
     read_token(tx, SQL, hash, now).await
 }
 
@@ -106,7 +107,7 @@ pub(crate) async fn find_session_token(
     hash: &[u8; 32],
     now: UnixMicros,
 ) -> Result<Option<RedeemedToken>, DbError> {
-    const SQL: &str = "select principal, expires_at, made_with, console_session from sessions where token_hash = $1";
+    const SQL: &str = "select principal, expires_at, made_with, console_session, token_hash from sessions where token_hash = $1";
     read_token(tx, SQL, hash, now).await
 }
 
@@ -124,7 +125,11 @@ async fn read_token(
     let expires_at = columns.int()?;
     let made_with = columns.maybe_text()?;
     let console_session = columns.maybe_bytes()?.and_then(|hash| hash.try_into().ok());
-    Ok((expires_at > now.0).then_some(RedeemedToken {
+    let stored_hash = columns.maybe_bytes()?.unwrap_or_default();
+    columns.finish();
+    // the index found the row by equality; this comparison takes the same time wherever two hashes differ.
+    let is_equal = bool::from(stored_hash.ct_eq(hash.as_slice()));
+    Ok((is_equal && expires_at > now.0).then_some(RedeemedToken {
         principal,
         made_with,
         console_session,
