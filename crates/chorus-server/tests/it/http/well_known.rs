@@ -192,11 +192,20 @@ story!(
         let document = hub.anonymous().get("/.well-known/chorus.json").await.json();
         let frames = &document["retention"]["frames"];
         assert_eq!(frames["seconds"], 300);
-        for told in ["access", "deletion"] {
-            assert!(
-                frames[told].as_str().is_some_and(|text| text.len() > 20),
-                "{frames}"
-            );
+        assert_eq!(frames["frames"], 10_000);
+        assert_eq!(frames["bytes"], 16 * 1024 * 1024);
+        // Who reads them and with what; what ends them earlier than time does, and on which hubs.
+        for (told, words) in [
+            ("access", ["sessions of the handle", "its key"].as_slice()),
+            (
+                "deletion",
+                ["after that time", "a hub alone", "restarts", "unregisters"].as_slice(),
+            ),
+        ] {
+            let text = frames[told].as_str().unwrap();
+            for word in words {
+                assert!(text.contains(word), "{told} lacks {word:?}: {text}");
+            }
         }
     }
 );
