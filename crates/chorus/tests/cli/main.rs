@@ -16,6 +16,7 @@ mod authority;
 mod backup_rotation;
 mod channel;
 mod channel_hubs;
+mod channel_mentions;
 mod channel_origins;
 mod channel_secrets;
 mod configuration;

@@ -5,6 +5,7 @@ use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_wire::channel::history_row::ChannelRow;
+use chorus_wire::channel::mention::{self, MemberName};
 use chorus_wire::cursor::Cursor;
 use serde_json::value::RawValue;
 use std::io::Read;
@@ -60,7 +61,32 @@ pub async fn post_message(
         .post_parts(&text, parts.map(|parts| &*parts.0))
         .await?;
     output::print_result(common.json, &row, || format::format_row(&row));
+    warn_of_unknown_mentions(common, channel, &text, &row);
     Ok(())
+}
+
+/// Says which mentions reach no member. The hub takes any text, so an agent whose name is misspelt would never hear of it, and
+/// its sender would wait. A program reads the same from the row's `mentions`.
+fn warn_of_unknown_mentions(common: &CommonArgs, channel: &str, text: &str, row: &ChannelRow) {
+    let unknown = find_unknown_mentions(text, row);
+    if unknown.is_empty() {
+        return;
+    }
+    let names = unknown.join(", @");
+    let quote = if channel.contains(' ') { "'" } else { "" };
+    let warning = format!(
+        "no joined member of {channel} is called @{names}; its members: chorus channel show {quote}{channel}{quote}"
+    );
+    output::print_aside(common.json, &warning);
+}
+
+/// The names that a posted text mentions and that no joined member has. The hub answers with the members that it
+/// mentions.
+fn find_unknown_mentions(text: &str, row: &ChannelRow) -> Vec<String> {
+    let known: Vec<String> = row.mentions.iter().map(MemberName::folded_name).collect();
+    let mut names = mention::find_mentions(text);
+    names.retain(|name| !known.contains(name));
+    names
 }
 
 pub async fn tail_channel(
