@@ -53,6 +53,9 @@ fn hub_step(command: &RefusedCommand<'_>, code: ErrorCode, message: &str) -> Ref
         | ErrorCode::InviteExhausted
         | ErrorCode::InviteExpired => invite_step(hub),
         ErrorCode::RegistryFull => Next(format!("ask the operator of {hub}")),
+        ErrorCode::EndpointBlocked => Next(format!(
+            "give a public address, or ask the operator of {hub} to start it with --allow-private-endpoints"
+        )),
         ErrorCode::Scope => Next(format!(
             "the registration's key has all scopes; which key {file} has: chorus whoami"
         )),
@@ -79,7 +82,6 @@ fn hub_step(command: &RefusedCommand<'_>, code: ErrorCode, message: &str) -> Ref
         ErrorCode::Internal => Next(format!("the log of {hub} has the reason")),
         ErrorCode::Validation
         | ErrorCode::SenderNotRegistered
-        | ErrorCode::EndpointBlocked
         | ErrorCode::Deprecated
         | ErrorCode::Unauthorized
         | ErrorCode::Forbidden

@@ -117,6 +117,20 @@ fn a_refusal_of_the_hub_says_what_to_do_next() {
 }
 
 #[test]
+fn a_refused_endpoint_says_who_can_permit_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::start(folder.path(), &[]);
+    let mut register = chorus(folder.path());
+    register.args(["register", "alice", "--culture", "en", "--hub", &hub.url]);
+    register.args(["--endpoint", "http://10.0.0.7/inbox"]);
+    let refused = run(register, "");
+    assert_eq!(refused.code, 4, "{refused:?}");
+    for part in [&hub.url, "--allow-private-endpoints", "a public address"] {
+        assert!(refused.err.contains(part), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_hub_without_a_scheme_is_taken_as_http() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
