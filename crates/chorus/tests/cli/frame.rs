@@ -376,7 +376,7 @@ fn a_decision_shows_its_recommendation_and_is_answered_once() {
         alice
             .run_in_session("s3", &["decide", "--wait", "1ms"])
             .code,
-        4,
+        5,
         "no decision is open"
     );
 }

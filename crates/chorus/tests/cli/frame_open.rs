@@ -81,7 +81,7 @@ fn an_hour_later_the_claim_still_holds_and_the_note_is_there() {
     hub.kill_and_start_later(&library, 20);
     let decided = alice.run(&["decide", "--choose", "2"]).ok().out;
     assert!(decided.contains("answered: 2: Later"), "{decided}");
-    assert_eq!(alice.run(&["decide", "--wait", "1ms"]).code, 4);
+    assert_eq!(alice.run(&["decide", "--wait", "1ms"]).code, 5);
     hub.kill_and_start_later(&library, 55);
     let held = alice.json(&["locks"]);
     assert_eq!(held.len(), 1, "{held:?}");
@@ -229,7 +229,9 @@ fn commands_say_what_is_kept_and_a_question_without_an_answer_ends_with_5() {
         assert_eq!(question.code, 5, "{question:?}");
         assert!(question.err.contains("no answer within"), "{question:?}");
     }
-    assert_eq!(alice.run(&["decide", "--wait", "1ms"]).code, 4, "over");
+    let over = alice.run(&["decide", "--wait", "1ms"]);
+    assert_eq!(over.code, 5, "{over:?}");
+    assert!(over.err.contains("no decision was asked for within"));
 }
 
 // a model that claims a file with a tool may edit it, though its host names no session to the MCP server.

@@ -65,7 +65,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             }
             tokio::select! {
             next = tokio::time::timeout(wait, next_moment(&context, &mut frames)) => {
-                next.map_err(|_| nothing_to_decide("no decision is asked for"))??
+                next.map_err(|_| describe_timeout(wait))??
             }
             () = stop.wait_requested() => return Ok(()),
             }
@@ -113,6 +113,12 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 
 fn nothing_to_decide(message: &str) -> Fail {
     Fail::new(ExitKind::Refused, "NOTHING_TO_DECIDE", message)
+}
+
+fn describe_timeout(wait: Duration) -> Fail {
+    let waited = duration::format_duration(wait);
+    let message = format!("no decision was asked for within {waited}");
+    Fail::new(ExitKind::TimedOut, "TIMED_OUT", message)
 }
 
 /// The decision with this id, or the oldest open one.
