@@ -88,6 +88,11 @@ impl EventStream {
         self.last_cursor
     }
 
+    /// Whether there is a connection now; false while it reconnects.
+    pub fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// The next event, after as many reconnections as needed. An error is final: the key is no longer valid, or the server
     /// is no hub. Cancelling the future loses no event.
     pub async fn next(&mut self) -> Result<StreamEvent> {

@@ -1,4 +1,4 @@
-//! The error of a command: a message and one of five exit codes.
+//! The error of a command: a message and its exit code.
 
 use crate::refusal_steps::{self, RefusalStep, RefusedCommand};
 use chorus_client::Error;
@@ -16,15 +16,18 @@ pub enum ExitKind {
     Refused = 4,
     /// What the command waited for did not happen in time.
     TimedOut = 5,
+    /// What the command waited for may have happened while its connection was away.
+    Missed = 6,
 }
 
-const OWN_CODES: [&str; 6] = [
+const OWN_CODES: [&str; 7] = [
     "USAGE",
     "FILE",
     "NOT_REGISTERED",
     "TRANSPORT",
     "NOT_UNDERSTOOD",
     "TIMED_OUT",
+    "ANSWER_MISSED",
 ];
 
 #[derive(Clone, Debug)]
@@ -105,7 +108,11 @@ impl Fail {
                 exit: ExitKind::Refused,
                 ..self
             },
-            ExitKind::Usage | ExitKind::Transport | ExitKind::Refused | ExitKind::TimedOut => self,
+            ExitKind::Usage
+            | ExitKind::Transport
+            | ExitKind::Refused
+            | ExitKind::TimedOut
+            | ExitKind::Missed => self,
         }
     }
 

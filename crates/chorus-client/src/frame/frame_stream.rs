@@ -151,6 +151,11 @@ impl FrameStream {
         }
     }
 
+    /// Whether the stream is open now; false while it reconnects.
+    pub fn is_connected(&self) -> bool {
+        self.stream.is_connected()
+    }
+
     /// The next item, after as many reconnections as needed. Cancelling the future loses no frame.
     pub async fn next(&mut self) -> Result<FrameStreamEvent> {
         loop {

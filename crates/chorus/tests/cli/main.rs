@@ -42,6 +42,7 @@ mod frame;
 mod frame_docs;
 mod frame_hooks;
 mod frame_locks;
+mod frame_missed;
 mod frame_open;
 mod frame_orgs;
 mod frame_provenance;

@@ -1,11 +1,10 @@
 //! `chorus ask`: sends a question to other sessions and prints the answers that come within a time window (FRM-36).
 
-use super::format;
+use super::collect_answers::{AnswerWait, collect_answers};
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
 use crate::commands::duration;
-use crate::fail::{ExitKind, Fail};
-use crate::{cli::CommonArgs, output, stop_signal::StopSignal};
-use chorus_client::frame::{FrameStream, FrameStreamEvent, random_uuid};
+use crate::{cli::CommonArgs, fail::Fail, stop_signal::StopSignal};
+use chorus_client::frame::{FrameStream, random_uuid};
 use chorus_wire::frame::payload::AgentQuery;
 use chorus_wire::frame::{Frame, FrameFilter, FrameKind, FramePayload};
 use serde_json::json;
@@ -56,16 +55,14 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         );
     }
     let is_ours = |frame: &Frame| matches!(&frame.payload, FramePayload::AgentResponse(answer) if answer.query_id == query_id);
-    collect_answers(
-        common,
-        &mut answers,
-        is_ours,
-        args.window,
-        args.count.unwrap_or(usize::MAX),
-        stop,
-    )
-    .await
-    .map(drop)
+    let wait = AnswerWait {
+        window: args.window,
+        max_count: args.count.unwrap_or(usize::MAX),
+        decision: None,
+    };
+    collect_answers(&context, &mut answers, is_ours, &wait, stop)
+        .await
+        .map(drop)
 }
 
 impl FrameContext<'_> {
@@ -78,66 +75,5 @@ impl FrameContext<'_> {
                 .open_frame_stream(&self.sender, &filter, None, frame_context::current_time);
         frames.wait_opened().await?;
         Ok(frames)
-    }
-}
-
-/// Prints frames that match `is_ours` until the window closes, `max_count` is reached, or the user interrupts. Without an
-/// answer in the window the command fails with its own exit code, so that a script can tell.
-pub async fn collect_answers(
-    common: &CommonArgs,
-    frames: &mut FrameStream,
-    is_ours: impl Fn(&Frame) -> bool,
-    window: Duration,
-    max_count: usize,
-    mut stop: StopSignal,
-) -> Result<usize, Fail> {
-    let end = tokio::time::sleep(window);
-    tokio::pin!(end);
-    let mut count = 0;
-    while count < max_count {
-        let event = tokio::select! {
-            event = frames.next() => event?,
-            () = &mut end => break,
-            () = stop.wait_requested() => return Ok(count),
-        };
-        if let FrameStreamEvent::Frame(frame, _) = event
-            && is_ours(&frame)
-        {
-            print_answer(common, &frame);
-            count += 1;
-        }
-    }
-    if count == 0 {
-        let waited = duration::format_duration(window);
-        return Err(Fail::new(
-            ExitKind::TimedOut,
-            "TIMED_OUT",
-            format!("no answer within {waited}"),
-        ));
-    }
-    Ok(count)
-}
-
-/// Prints an answer with its sender.
-fn print_answer(common: &CommonArgs, frame: &Frame) {
-    let sender = &frame.sender_handle;
-    if let FramePayload::AgentResponse(answer) = &frame.payload {
-        let value = json!({ "sender_handle": sender, "responder_session_id": answer.responder_session_id,
-            "response_text": answer.response_text, "frame_id": frame.frame_id });
-        output::print_result(common.json, &value, || {
-            let responder = format!(
-                "{sender} {}",
-                output::escape_controls(&answer.responder_session_id)
-            );
-            format!(
-                "{}: {}",
-                output::paint_text(output::STRONG_STYLE, &responder),
-                output::escape_controls(&answer.response_text)
-            )
-        });
-    } else if let FramePayload::PeerDiagnosticResponse(answer) = &frame.payload {
-        let value = json!({ "sender_handle": sender, "finding": answer.finding, "remediation": answer.remediation,
-            "substrate_refs": answer.substrate_refs, "frame_id": frame.frame_id });
-        output::print_result(common.json, &value, || format::format_frame(frame));
     }
 }

@@ -153,12 +153,15 @@ async fn wait_decided(
     Ok(())
 }
 
+/// Waits for a frame of this kind, or for a gap, which may hide one: either way the callers read what is open.
 async fn wait_kind(frames: &mut FrameStream, kind: FrameKind) -> Result<(), Fail> {
     loop {
-        if let FrameStreamEvent::Frame(frame, _) = frames.next().await?
-            && frame.kind() == kind
-        {
-            return Ok(());
+        match frames.next().await? {
+            FrameStreamEvent::Frame(frame, _) if frame.kind() == kind => return Ok(()),
+            FrameStreamEvent::Gap => return Ok(()),
+            FrameStreamEvent::Frame(..)
+            | FrameStreamEvent::Opened(_)
+            | FrameStreamEvent::OpenItems(_) => {}
         }
     }
 }

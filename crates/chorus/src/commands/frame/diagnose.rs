@@ -1,6 +1,6 @@
 //! `chorus diagnose`: reports a symptom to other sessions, or answers one with a finding (FRM-42, FRM-43, FRM-107).
 
-use super::ask::collect_answers;
+use super::collect_answers::{AnswerWait, collect_answers};
 use super::frame_context::{self, FrameContext, ScopeArgs, SenderArgs};
 use crate::commands::duration;
 use crate::{cli::CommonArgs, fail::Fail, stop_signal::StopSignal};
@@ -78,7 +78,12 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     }
     if let Some((frames, window)) = &mut findings {
         let is_ours = |frame: &Frame| matches!(&frame.payload, FramePayload::PeerDiagnosticResponse(found) if found.diagnostic_id == diagnostic_id);
-        collect_answers(common, frames, is_ours, *window, usize::MAX, stop).await?;
+        let wait = AnswerWait {
+            window: *window,
+            max_count: usize::MAX,
+            decision: None,
+        };
+        collect_answers(&context, frames, is_ours, &wait, stop).await?;
     }
     Ok(())
 }

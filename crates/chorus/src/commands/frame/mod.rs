@@ -5,6 +5,7 @@ pub mod advise;
 pub mod answer;
 pub mod ask;
 pub mod broadcast;
+mod collect_answers;
 pub mod decide;
 pub mod diagnose;
 pub mod file_edit;

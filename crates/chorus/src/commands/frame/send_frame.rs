@@ -1,6 +1,6 @@
 //! `chorus frame`: sends a frame of any kind with a JSON payload; with `--wait` it also prints the answer.
 
-use super::ask::collect_answers;
+use super::collect_answers::{AnswerWait, KeptDecision, collect_answers};
 use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use super::watch;
 use crate::commands::duration;
@@ -56,7 +56,12 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             matches!(&frame.payload, FramePayload::AgentResponse(answer)
                 if answer.responded_to_frame_id == Some(id) || answer.query_id == id)
         };
-        collect_answers(common, answers, is_ours, *wait, 1, stop).await?;
+        let wait = AnswerWait {
+            window: *wait,
+            max_count: 1,
+            decision: KeptDecision::from_sent(&scope, &sent),
+        };
+        collect_answers(&context, answers, is_ours, &wait, stop).await?;
     }
     Ok(())
 }

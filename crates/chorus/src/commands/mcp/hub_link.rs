@@ -271,7 +271,9 @@ fn unavailable_text(fail: &Fail) -> String {
         ExitKind::NotRegistered => {
             "Nothing was done. Your user has to run: chorus register NAME@HOST --hub URL --culture TAG"
         }
-        ExitKind::Usage | ExitKind::Refused | ExitKind::TimedOut => "Nothing was done.",
+        ExitKind::Usage | ExitKind::Refused | ExitKind::TimedOut | ExitKind::Missed => {
+            "Nothing was done."
+        }
     };
     format!("{}. {advice}", remove_hidden(&fail.to_string()))
 }
