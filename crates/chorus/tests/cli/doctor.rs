@@ -67,6 +67,11 @@ fn each_fault_has_the_command_that_mends_it() {
     let saved = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, saved.replace("\"ca_", "\"ca_x")).unwrap();
     assert_wrong(&alice, "key", "chorus register alice --hub");
+    let found = find_check(&alice, "key")["found"].to_string();
+    assert!(
+        found.contains("does not accept the key of alice@chorus"),
+        "{found}"
+    );
     std::fs::write(&file, saved).unwrap();
     let away = Agent {
         home: alice.home.clone(),

@@ -62,13 +62,20 @@ async fn check_key(client: &HubClient, credentials: &AgentCredentials) -> Vec<Do
             std::iter::once(accepted).chain(clock).collect()
         }
         Err(error) => {
-            let text = error.to_string();
-            // A new identity helps only where the hub knows the key no longer.
-            let fix = match Fail::from(error).is_refused_key() {
-                true => format!("chorus register {name} --hub {hub} --new-identity"),
-                false => "chorus doctor   # again, in a while".to_owned(),
+            let fail = Fail::from(error);
+            let check = match fail.is_refused_key() {
+                // A new identity helps only where the hub knows the key no longer. The hub's own words are for HTTP clients.
+                true => DoctorCheck::wrong(
+                    "key",
+                    format!("the hub does not accept the key of {agent}"),
+                    format!("chorus register {name} --hub {hub} --new-identity"),
+                ),
+                false => {
+                    let fix = "chorus doctor   # again, in a while";
+                    DoctorCheck::wrong("key", fail.to_string(), fix)
+                }
             };
-            vec![DoctorCheck::wrong("key", text, fix)]
+            vec![check]
         }
     }
 }
