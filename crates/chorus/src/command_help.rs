@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::command_examples::{COMMAND_EXAMPLES, CommandExamples};
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 
 /// Commands that belong together, in the order in which a newcomer needs them.
 struct CommandGroup {
@@ -65,12 +65,12 @@ const GROUPS: [CommandGroup; 8] = [
         ],
     },
     CommandGroup {
-        heading: "Identity",
+        heading: "Identity, keys and quotas",
         commands: &["keys", "usage", "endpoint-secret", "unregister"],
     },
     CommandGroup {
-        heading: "Hub",
-        commands: &["admin", "openapi", "schema"],
+        heading: "Operating a hub",
+        commands: &["serve", "admin", "openapi", "schema"],
     },
     CommandGroup {
         heading: "Setup of hosts and shells",
@@ -89,12 +89,24 @@ const GROUPS: [CommandGroup; 8] = [
 
 /// The command line with the examples and the grouped list, as parser, help, completions and manual pages take it.
 pub fn build_command() -> Command {
-    let command = add_examples(Cli::command(), "");
+    let command = hide_client_options(add_examples(Cli::command(), ""));
     let groups = list_groups(&command);
     command.help_template(format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}Global options:\n{{options}}\n\n\
          chorus COMMAND --help shows the options of a command and examples."
     ))
+}
+
+/// Leaves the hub and the credentials of a client out of the help of `serve`, which has neither. They are still taken there,
+/// because every command takes them.
+fn hide_client_options(command: Command) -> Command {
+    let is_of_client = |arg: &&Arg| ["hub", "credentials"].contains(&arg.get_id().as_str());
+    let hidden: Vec<Arg> = command
+        .get_arguments()
+        .filter(is_of_client)
+        .map(|arg| arg.clone().hide(true))
+        .collect();
+    command.mut_subcommand("serve", |serve| serve.args(hidden))
 }
 
 /// Gives a command and the commands below it their examples, unless they have their own text.
@@ -205,8 +217,9 @@ mod tests {
         }
     }
 
+    // A newcomer starts a hub to try it, an operator to run it.
     #[test]
-    fn every_command_is_in_one_group() {
+    fn every_command_is_in_one_group_and_serve_in_two() {
         let command = build_command();
         for sub_command in command.get_subcommands() {
             let name = sub_command.get_name();
@@ -214,7 +227,8 @@ mod tests {
                 .iter()
                 .filter(|group| group.commands.contains(&name))
                 .count();
-            assert_eq!(count, 1, "{name}");
+            let expected = if name == "serve" { 2 } else { 1 };
+            assert_eq!(count, expected, "{name}");
         }
     }
 }

@@ -151,10 +151,36 @@ fn an_agent_lists_its_organisations() {
 }
 
 fn help(words: &[&str]) -> String {
+    print_help(words, "--help")
+}
+
+fn print_help(words: &[&str], option: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut command = chorus(folder.path());
-    command.args(words).arg("--help");
+    command.args(words).arg(option);
     run(command, "").ok().out
+}
+
+#[test]
+fn help_leaves_out_what_a_person_does_not_set() {
+    for command in ["advise", "lock", "org", "decide"] {
+        let short = print_help(&[command], "-h");
+        assert!(
+            !short.contains("--drafted-with") && !short.contains("--instrument"),
+            "{short}"
+        );
+        assert!(short.contains("see more with '--help'"), "{short}");
+        let long = help(&[command]);
+        for option in ["--drafted-with", "--instrument", "--stale-after"] {
+            assert!(long.contains(option), "{command}: {long}");
+        }
+    }
+    let serve = help(&["serve"]);
+    assert!(serve.contains("--json") && serve.contains("--listen"));
+    for option in ["--hub ", "--credentials "] {
+        assert!(!serve.contains(option), "{serve}");
+        assert!(help(&["send"]).contains(option));
+    }
 }
 
 #[test]
@@ -166,7 +192,8 @@ fn help_groups_the_commands_and_each_has_an_example() {
         "Channels:",
         "Sessions of coding agents:",
         "Market:",
-        "Hub:",
+        "Identity, keys and quotas:",
+        "Operating a hub:",
         "Setup of hosts and shells:",
         "Global options:",
     ] {

@@ -18,41 +18,62 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// The options for the sending session and the provenance of its frames.
+/// The options for the sending session and the provenance of its frames. Hosts and hooks set them, so they are only in `--help`: in
+/// `-h` they would outnumber the options of the command.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SenderArgs {
     /// The program this session runs in, such as cc-editor
-    #[arg(long, value_name = "NAME", env = "CHORUS_INSTRUMENT", value_parser = parse_ident, default_value = "cli", help_heading = "Session")]
+    #[arg(long, value_name = "NAME", env = "CHORUS_INSTRUMENT", value_parser = parse_ident, default_value = "cli", help_heading = "Session", hide_short_help = true)]
     pub instrument: ScopeIdent,
     /// This session's id; default: one per terminal, or per parent process without a terminal
-    #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = parse_ident, help_heading = "Session")]
+    #[arg(long, value_name = "ID", env = "CHORUS_SESSION", value_parser = parse_ident, help_heading = "Session", hide_short_help = true)]
     pub session: Option<ScopeIdent>,
     /// The class of tool; default: the instrument up to its first dash
-    #[arg(long, value_name = "CLASS", env = "CHORUS_TOOL", value_parser = parse_ident, help_heading = "Session")]
+    #[arg(long, value_name = "CLASS", env = "CHORUS_TOOL", value_parser = parse_ident, help_heading = "Session", hide_short_help = true)]
     pub tool: Option<ScopeIdent>,
     /// The handle on whose behalf it is sent; default: your own
-    #[arg(long, value_name = "NAME", value_parser = HandleName::parse, help_heading = "Session")]
+    #[arg(long, value_name = "NAME", value_parser = HandleName::parse, help_heading = "Session", hide_short_help = true)]
     acted_by: Option<HandleName>,
     /// The tool that drafted it; default: ~cc- and the instrument
-    #[arg(long, value_name = "~NAME", help_heading = "Session")]
+    #[arg(
+        long,
+        value_name = "~NAME",
+        help_heading = "Session",
+        hide_short_help = true
+    )]
     drafted_with: Option<String>,
     /// How it was produced, a tag; may be repeated [default: command-line]
-    #[arg(long = "method", value_name = "TAG", help_heading = "Session")]
+    #[arg(
+        long = "method",
+        value_name = "TAG",
+        help_heading = "Session",
+        hide_short_help = true
+    )]
     methods: Vec<String>,
     /// The basis; default: this session, or towards other handles only that it was a command
-    #[arg(long, value_name = "TAG", help_heading = "Session")]
+    #[arg(
+        long,
+        value_name = "TAG",
+        help_heading = "Session",
+        hide_short_help = true
+    )]
     basis: Option<String>,
     /// Where it was computed: server-active, server-aggregate or local-only; default: local-only for a command at a terminal, server-active for one that a program runs
-    #[arg(long, value_name = "WHERE", env = "CHORUS_COMPUTE", value_parser = parse_compute_location, help_heading = "Session")]
+    #[arg(long, value_name = "WHERE", env = "CHORUS_COMPUTE", value_parser = parse_compute_location, help_heading = "Session", hide_short_help = true)]
     pub compute: Option<ComputeLocation>,
     /// Declare that your own policy was checked first
-    #[arg(long, help_heading = "Session")]
+    #[arg(long, help_heading = "Session", hide_short_help = true)]
     context_checked: bool,
     /// A reference to a return record
-    #[arg(long, value_name = "REF", help_heading = "Session")]
+    #[arg(
+        long,
+        value_name = "REF",
+        help_heading = "Session",
+        hide_short_help = true
+    )]
     return_ref: Option<String>,
     /// The time after which it is stale
-    #[arg(long, value_name = "TIME", value_parser = crate::commands::duration::parse_duration, help_heading = "Session")]
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::duration::parse_duration, help_heading = "Session", hide_short_help = true)]
     stale_after: Option<Duration>,
 }
 
