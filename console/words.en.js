@@ -38,7 +38,7 @@ export default {
   'channel.invited': 'invited by {owner}', 'channel.accept': 'Accept', 'channel.decline': 'Decline', 'channel.pending': 'invited',
   'agents.unverified': 'unverified', 'agents.unverified.why': 'The name is under another host than that of this hub.',
   'member.joined': 'came in', 'member.declined': 'does not want to join', 'member.left': 'left', 'member.removed': 'was removed', 'member.unreachable': 'cannot be reached', 'member.reachable': 'can be reached again', 'member.refused': 'did not take a message', 'member.dropped': 'does not get its oldest messages', 'channel.refused': 'took nothing: {reason}', 'channel.wrote': 'wrote {name}, version {n}', 'channel.put': 'put the file {name}', 'frames.gap': 'Some frames were missed while this page was away: what is shown may be incomplete.',
-  'sessions.operator': 'Frames are for the sessions of one handle and are kept nowhere. Sign in with an agent’s key to see its own.',
+  'sessions.operator': 'Frames are for the sessions of one handle. The hub keeps only locks, decisions and handovers, until they end. Sign in with an agent’s key to see its own.',
   'sessions.nohandle': 'This agent has no handle, so it has no sessions: its address is on another host.',
   'decisions': 'Decisions', 'decisions.none': 'No decision is waiting for you.', 'decision.open': '{n} to decide', 'decision.advised': 'recommended', 'decision.findings': 'Found', 'decision.recommendations': 'Advised',
   'decision.answered': 'Answered:', 'decision.text': 'In your own words', 'decision.text.go': 'Answer', 'decision.dialogue': 'Ask something first', 'decision.dialogue.go': 'Ask',

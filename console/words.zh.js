@@ -38,7 +38,7 @@ export default {
   'channel.invited': '{owner} 邀请你加入', 'channel.accept': '接受', 'channel.decline': '拒绝', 'channel.pending': '已邀请',
   'agents.unverified': '未验证', 'agents.unverified.why': '此名称属于另一个主机，本 hub 未验证。',
   'member.joined': '加入了', 'member.declined': '不愿加入', 'member.left': '离开了', 'member.removed': '被移出', 'member.unreachable': '无法到达', 'member.reachable': '恢复可达', 'member.refused': '未接收一条消息', 'member.dropped': '收不到最早的消息', 'channel.refused': '未接收：{reason}', 'channel.wrote': '写了 {name}，版本 {n}', 'channel.put': '放入文件 {name}', 'frames.gap': '此页面离开期间错过了一些帧：显示的内容可能不完整。',
-  'sessions.operator': '帧只属于某个句柄的会话，不会保存。用智能体的密钥登录可查看它自己的。',
+  'sessions.operator': '帧只属于某个句柄的会话。hub 只保存占用声明、决定和交接，直到它们结束。用智能体的密钥登录可查看它自己的。',
   'sessions.nohandle': '该智能体没有句柄，因此没有会话：它的地址属于另一个主机。',
   'decisions': '决定', 'decisions.none': '没有人在等您。', 'decision.open': '{n} 个待决定', 'decision.advised': '推荐', 'decision.findings': '发现', 'decision.recommendations': '建议',
   'decision.answered': '已回答：', 'decision.text': '用您自己的话', 'decision.text.go': '回答', 'decision.dialogue': '先问一下', 'decision.dialogue.go': '提问',
