@@ -1,6 +1,8 @@
 //! Finds the credentials and the hub of a command, in the same way for every command (R-33).
 
+use crate::agent_names::local_part;
 use crate::confirmed_workspaces::ConfirmedWorkspaces;
+use crate::hub_origin::is_same_hub;
 use crate::{cli::CommonArgs, fail::Fail};
 use chorus_client::HubClient;
 use chorus_client::files::{
@@ -16,13 +18,14 @@ pub struct CommandClient {
 }
 
 impl CommandClient {
-    /// Opens the saved identity; without one the exit code is 2.
+    /// Opens the saved identity; without one the exit code is 2. Its key is sent only to the hub that issued it.
     pub fn open(common: &CommonArgs) -> Result<Self, Fail> {
         let files = identity_files(common)?;
         let credentials = AgentCredentials::read_from(&files)?
             .ok_or_else(|| Fail::not_registered(&files.credentials))?;
         let hub = common.hub.as_deref().unwrap_or(&credentials.hub_url);
         let client = HubClient::new(hub, Some(credentials.api_key.clone()))?;
+        check_issuer(&files, &credentials, client.base_url())?;
         Ok(Self {
             files,
             credentials,
@@ -33,6 +36,26 @@ impl CommandClient {
     pub fn read_state(&self) -> Result<InboxState, Fail> {
         Ok(InboxState::read_for(&self.files, &self.credentials)?)
     }
+}
+
+/// Refuses to send a key to another hub than the one that issued it (R-33).
+fn check_issuer(
+    files: &IdentityFiles,
+    credentials: &AgentCredentials,
+    named: &str,
+) -> Result<(), Fail> {
+    let issuer = &credentials.hub_url;
+    if is_same_hub(issuer, named) {
+        return Ok(());
+    }
+    let agent = &credentials.agent_id;
+    let file = files.credentials.display();
+    let name = local_part(agent);
+    Err(Fail::usage_error(format!(
+        "{agent} in {file} is of the hub {issuer}, so its key is not sent to {named}, which --hub or CHORUS_HUB names. To have an \
+         identity there: CHORUS_HOME=FOLDER chorus register {name} --hub {named}; to use one that you have: --credentials FILE. \
+         If it is the same hub at a new address, write that into hub_url of the file"
+    )))
 }
 
 /// The paths of this agent's files. They stay as given, because the user recognises `alice/config.json` better than an
@@ -99,7 +122,12 @@ pub fn open_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient
 /// only to the hub that issued it.
 pub fn open_directory_client(common: &CommonArgs) -> Result<HubClient, Fail> {
     let saved = AgentCredentials::read_from(&identity_files(common)?)?;
-    let is_issuer = |hub: &String| common.hub.as_ref().is_none_or(|named| named == hub);
+    let is_issuer = |hub: &String| {
+        common
+            .hub
+            .as_ref()
+            .is_none_or(|named| is_same_hub(hub, named))
+    };
     let key = saved
         .filter(|credentials| is_issuer(&credentials.hub_url))
         .map(|credentials| credentials.api_key);

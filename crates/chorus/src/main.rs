@@ -9,6 +9,7 @@ mod commands;
 mod confirmed_workspaces;
 mod fail;
 mod hidden_text;
+mod hub_origin;
 mod local_time;
 mod machine_memory;
 mod next_step;

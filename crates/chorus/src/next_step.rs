@@ -66,13 +66,7 @@ pub fn is_without_certificate(error: &str) -> bool {
 }
 
 fn describe_key_step(credentials: &AgentCredentials, hub: &str) -> String {
-    let issuer = credentials.hub_url.trim_end_matches('/');
     let name = local_part(&credentials.agent_id);
-    if issuer != hub {
-        return format!(
-            "it is of {issuer}. To have an identity here too: CHORUS_HOME=FOLDER chorus register {name} --hub {hub}"
-        );
-    }
     format!(
         "it was replaced, or the hub has other data now. To register again: chorus register {name} --hub {hub} --new-identity"
     )

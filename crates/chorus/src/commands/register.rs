@@ -2,6 +2,7 @@
 
 use super::registration_defaults::{ask_hub, ask_missing};
 use crate::confirmed_workspaces::ConfirmedWorkspaces;
+use crate::hub_origin::is_same_hub;
 use crate::{agent_names, cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_client::files::{AgentCredentials, IdentityFiles, InboxState};
@@ -205,9 +206,8 @@ fn check_same_hub(
         return Ok(());
     };
     let named = HubClient::new(named, None)?.base_url().to_owned();
-    let issuer = HubClient::new(&credentials.hub_url, None)?;
-    let issuer = issuer.base_url();
-    if named == issuer {
+    let issuer = &credentials.hub_url;
+    if is_same_hub(issuer, &named) {
         return Ok(());
     }
     let file = files.credentials.display();

@@ -305,6 +305,15 @@ impl Agent {
         command
     }
 
+    /// The same identity while its hub is away: no program listens on that port of another loopback address. The port stays,
+    /// because a key is sent to no other hub.
+    pub fn while_hub_is_away(&self) -> Self {
+        Self {
+            home: self.home.clone(),
+            hub: self.hub.replace("127.0.0.1", "127.0.0.2"),
+        }
+    }
+
     pub fn run(&self, args: &[&str]) -> CommandOutput {
         run(self.command(args), "")
     }

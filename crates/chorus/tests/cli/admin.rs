@@ -119,6 +119,10 @@ fn a_backup_of_a_running_hub_can_be_served() {
     run(command, "").ok();
     alice.run(&["send", "bob@chorus", "later"]).ok();
     let copy = Hub::start(scene.folder.path(), &["--data-dir", "copy"]);
+    // the user says that the hub has another address now.
+    let file = bob.home.join(".chorus/config.json");
+    let saved = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, saved.replace(&scene.hub.url, &copy.url)).unwrap();
     let rows = bob.json(&["history", "--remote", "--hub", &copy.url]);
     assert_eq!(rows.iter().map(text_of).collect::<Vec<_>>(), ["kept"]);
     let mut second = chorus(scene.folder.path());

@@ -73,11 +73,16 @@ fn each_fault_has_the_command_that_mends_it() {
         "{found}"
     );
     std::fs::write(&file, saved).unwrap();
-    let away = Agent {
-        home: alice.home.clone(),
-        hub: "http://127.0.0.1:1".into(),
-    };
+    let away = alice.while_hub_is_away();
     assert_wrong(&away, "hub", "chorus serve");
+    // another hub is there, and does not get the key.
+    let other = Scene::open();
+    let elsewhere = Agent {
+        home: alice.home.clone(),
+        hub: other.hub.url.clone(),
+    };
+    assert_wrong(&elsewhere, "key", "unset CHORUS_HUB");
+    assert_eq!(find_check(&elsewhere, "hub")["state"], "ok");
     assert_wrong(&scene.newcomer("bob"), "credentials", "chorus register");
 }
 

@@ -2,6 +2,7 @@
 
 use crate::actors::{Hub, RunningProcess, Scene, chorus, run};
 use crate::servers::await_condition;
+use std::net::TcpListener;
 
 #[test]
 fn a_key_that_the_hub_does_not_know_is_named_with_file_hub_and_next_step() {
@@ -32,17 +33,53 @@ fn a_key_that_the_hub_does_not_know_is_named_with_file_hub_and_next_step() {
     assert!(json.err.contains("ERR_UNAUTHORIZED"), "{json:?}");
 }
 
+//
 #[test]
-fn a_key_of_another_hub_is_said_to_be_of_that_hub() {
+fn a_key_is_sent_to_no_other_hub_than_its_own() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    let other = tempfile::tempdir().unwrap();
-    let other = Hub::start(other.path(), &[]);
-    let ended = alice.run(&["whoami", "--hub", &other.url]);
-    assert_eq!(ended.code, 2);
-    for part in [&scene.hub.url, &other.url, "CHORUS_HOME="] {
-        assert!(ended.err.contains(part), "{ended:?}");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", other.local_addr().unwrap());
+    let by_variable = |args: &[&str]| {
+        let mut command = alice.command(args);
+        command.env("CHORUS_HUB", &url);
+        run(command, "")
+    };
+    for ended in [
+        alice.run(&["whoami", "--hub", &url]),
+        by_variable(&["send", "alice", "hi"]),
+        by_variable(&["listen", "--once"]),
+        by_variable(&["watch", "--once"]),
+        by_variable(&["console", "--print"]),
+    ] {
+        assert_eq!(ended.code, 1, "{ended:?}");
+        for part in [
+            &scene.hub.url,
+            &url,
+            ".chorus/config.json",
+            "CHORUS_HOME=FOLDER chorus register alice --hub",
+            "hub_url",
+        ] {
+            assert!(ended.err.contains(part), "{part}: {ended:?}");
+        }
+        assert!(!ended.err.contains("ca_"), "{ended:?}");
     }
+    assert!(other.accept().is_err(), "a command has connected");
+    // What needs no key is asked of every hub, without the key.
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::start(folder.path(), &[]);
+    alice.run(&["discover", "--hub", &hub.url]).ok();
+}
+
+//
+#[test]
+fn another_spelling_of_the_own_hub_is_the_own_hub() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let named = scene.hub.url.replace("127.0.0.1", "localhost");
+    alice.run(&["whoami", "--hub", &named]).ok();
+    alice.run(&["register", "--hub", &named]).ok();
 }
 
 #[test]

@@ -117,10 +117,7 @@ fn a_hook_never_blocks_an_edit_when_it_fails() {
     let alice = scene.agent("alice");
     create_repository(&unregistered);
     create_repository(&alice);
-    let unreachable = Agent {
-        home: alice.home.clone(),
-        hub: "http://127.0.0.1:1".into(),
-    };
+    let unreachable = alice.while_hub_is_away();
     for event in ["PreToolUse", "PostToolUse"] {
         for agent in [&unregistered, &unreachable] {
             let ended = shell(agent, &hook(event), &edit_input(agent, "7f3a")).ok();
@@ -174,10 +171,7 @@ fn the_git_hook_refuses_a_claimed_file_and_nothing_when_the_hub_is_away() {
         refused.err.contains("src/auth.rs") || refused.out.contains("src/auth.rs"),
         "{refused:?}"
     );
-    let unreachable = Agent {
-        home: alice.home.clone(),
-        hub: "http://127.0.0.1:1".into(),
-    };
+    let unreachable = alice.while_hub_is_away();
     let passed = in_repository(&unreachable, "91bc", commit).ok();
     assert!(passed.err.contains("cannot reach"), "{passed:?}");
     std::fs::write(alice.home.join("repo/src/auth.rs"), "y").unwrap();

@@ -404,10 +404,7 @@ fn a_hook_never_blocks_the_host_when_it_fails() {
     let alice = agent_with_hooks(&scene, "alice");
     let unregistered = scene.newcomer("stranger");
     unregistered.run(&["init", "--target", "claude-user"]).ok();
-    let unreachable = Agent {
-        home: alice.home.clone(),
-        hub: "http://127.0.0.1:1".into(),
-    };
+    let unreachable = alice.while_hub_is_away();
     for event in [
         "SessionStart",
         "UserPromptSubmit",

@@ -296,10 +296,7 @@ fn verify_names_what_is_missing_and_how_to_fix_it() {
         .ok();
     let good = verify(&alice).ok().out;
     assert_eq!(good.matches('✓').count(), 6, "{good}");
-    let unreachable = Agent {
-        home: alice.home.clone(),
-        hub: "http://127.0.0.1:1".into(),
-    };
+    let unreachable = alice.while_hub_is_away();
     assert_eq!(verify(&unreachable).code, 3);
     std::fs::remove_file(alice.home.join(".claude/settings.json")).unwrap();
     assert!(verify(&alice).out.contains("✗ hooks:"));

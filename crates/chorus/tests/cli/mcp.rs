@@ -354,15 +354,14 @@ fn it_registers_once_and_only_with_the_register_option() {
 #[test]
 fn without_the_hub_it_keeps_running_and_every_call_reports_it() {
     let scene = Scene::open();
-    let mut alice = scene.agent("alice");
-    alice.hub = "http://127.0.0.1:1".into();
+    let alice = scene.agent("alice").while_hub_is_away();
     let mut host = Host::for_agent(&alice);
     assert!(host.tools().len() > 15);
     for name in ["chorus_discover", "market_balance"] {
         let result = host.call(name, json!({}));
         assert_eq!(result["isError"], true);
         assert!(
-            last_text(&result).contains("cannot reach http://127.0.0.1:1"),
+            last_text(&result).contains(&format!("cannot reach {}", alice.hub)),
             "{result}"
         );
         assert!(

@@ -4,6 +4,7 @@ use super::DoctorCheck;
 use crate::agent_names::local_part;
 use crate::cli::CommonArgs;
 use crate::fail::Fail;
+use crate::hub_origin::is_same_hub;
 use crate::next_step::{is_local, is_without_certificate};
 use chorus_client::HubClient;
 use chorus_client::files::AgentCredentials;
@@ -23,7 +24,9 @@ pub async fn check_hub(
         let fix = "chorus register NAME --hub URL";
         return vec![DoctorCheck::wrong("hub", "no hub is known", fix)];
     };
-    let key = credentials.map(|credentials| credentials.api_key.clone());
+    // another hub is looked at without the key.
+    let issued = credentials.filter(|credentials| is_same_hub(&credentials.hub_url, hub));
+    let key = issued.map(|credentials| credentials.api_key.clone());
     let client = match HubClient::new(hub, key) {
         Ok(client) => client,
         Err(error) => {
@@ -45,10 +48,25 @@ pub async fn check_hub(
         return vec![DoctorCheck::wrong("hub", found, fix)];
     }
     let mut checks = vec![DoctorCheck::good("hub", client.base_url())];
-    if let Some(credentials) = credentials {
-        checks.extend(check_key(&client, credentials).await);
+    match (credentials, issued) {
+        (_, Some(credentials)) => checks.extend(check_key(&client, credentials).await),
+        (Some(credentials), None) => checks.push(describe_other_issuer(&client, credentials)),
+        (None, None) => {}
     }
     checks
+}
+
+/// The saved key is of another hub than the one that was named.
+fn describe_other_issuer(client: &HubClient, credentials: &AgentCredentials) -> DoctorCheck {
+    let agent = &credentials.agent_id;
+    let issuer = &credentials.hub_url;
+    let name = local_part(agent);
+    let hub = client.base_url();
+    let found = format!("the key of {agent} is of {issuer}, and is not sent to {hub}");
+    let fix = format!(
+        "unset CHORUS_HUB   # or, for an identity at {hub}: CHORUS_HOME=FOLDER chorus register {name} --hub {hub}"
+    );
+    DoctorCheck::wrong("key", found, fix)
 }
 
 async fn check_key(client: &HubClient, credentials: &AgentCredentials) -> Vec<DoctorCheck> {
