@@ -89,10 +89,13 @@ fn a_terminal_is_told_where_to_look_and_how_to_register() {
     for part in [
         format!("console    {url}"),
         format!("chorus register NAME --hub {url}"),
+        "chorus init --target claude-user".to_owned(),
+        "chorus doctor".to_owned(),
         format!("{key}  (shown once;"),
     ] {
         assert!(first.contains(&part), "{part}: {first}");
     }
+    assert!(!first.contains("chorus demo"), "it has a hub of its own");
     hub.send_signal("TERM");
     hub.remaining_lines();
     // The pseudo-terminal may outlive its hub for a moment, and the data directory is locked so long.

@@ -20,7 +20,8 @@ pub async fn print_welcome(hub: &Hub, url: &str, operator: Option<&OperatorFile>
         String::new(),
         format!("  console    {}", describe_console(hub, url).await),
         format!("  register   chorus register NAME{hub_option}"),
-        "  try it     chorus demo".to_owned(),
+        "  agents     chorus init --target claude-user, or another host".to_owned(),
+        "  check      chorus doctor".to_owned(),
     ];
     if let Some(operator) = operator {
         let path = output::escape_controls(&operator.path.display().to_string());
