@@ -22,8 +22,7 @@ export function countWaiting() {
 export const WAITING_TOPICS = ['conversations', 'unread-channels', 'frames'];
 
 function updateTitle() {
-  const { conversations, sessions } = countWaiting();
-  const waiting = conversations + sessions;
+  const waiting = Object.values(countWaiting()).reduce((sum, count) => sum + count, 0);
   document.title = waiting ? `(${waiting}) Chorus` : 'Chorus';
 }
 

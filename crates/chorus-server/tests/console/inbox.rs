@@ -207,6 +207,8 @@ async fn the_badge_of_an_owned_channel_counts_what_others_post() {
     post_message(&alice, &room, "mine").await;
     post_message(&bob, &room, "two").await;
     stage.browser.eventually(&badge("2")).await;
+    let title = |text: &str| format!("document.title === '{text}'");
+    stage.browser.eventually(&title("(2) Chorus")).await;
     // Read here, it is counted no more, and counting goes on from there.
     stage.view(room.trim_start_matches('/')).await;
     stage.browser.shows("two").await;
@@ -219,6 +221,7 @@ async fn the_badge_of_an_owned_channel_counts_what_others_post() {
         .browser
         .eventually("document.querySelector('nav a[data-view=channels] .badge').hidden")
         .await;
+    stage.browser.eventually(&title("Chorus")).await;
     stage.view("overview").await;
     post_message(&bob, &room, "three").await;
     stage.browser.eventually(&badge("1")).await;
