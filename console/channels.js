@@ -17,7 +17,7 @@ export function openView(root, id, cursor) {
     h(
       'div.split',
       { class: id ? 'has-detail' : '' },
-      h('section.master', {}, h('h1', {}, t('view.channels')), list, createChannelForm()),
+      h('section.master', {}, h('h1', {}, t('view.channels')), createChannelForm(), list),
       detail,
     ),
   );
@@ -99,6 +99,7 @@ function createInvitationForm(channel, reload) {
   );
 }
 
+/** A button at the head of the list, and the form that it opens. */
 function createChannelForm() {
   const field = h('input', {
     type: 'text',
@@ -108,7 +109,19 @@ function createChannelForm() {
     required: true,
   });
   const errorNode = h('p.wrong', { role: 'alert' });
-  const form = h('form.bar', {}, field, h('button', { type: 'submit' }, t('channel.make')), errorNode);
+  const form = h(
+    'form.bar',
+    { 'data-form': 'new-channel', hidden: true },
+    field,
+    h('button.first', { type: 'submit' }, t('channel.make')),
+    errorNode,
+  );
+  const button = h('button', { type: 'button', 'data-do': 'new-channel', 'aria-expanded': 'false' }, t('channel.new'));
+  button.addEventListener('click', () => {
+    form.hidden = !form.hidden;
+    button.setAttribute('aria-expanded', String(!form.hidden));
+    if (!form.hidden) field.focus();
+  });
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     try {
@@ -118,7 +131,7 @@ function createChannelForm() {
       errorNode.textContent = error.message;
     }
   });
-  return form;
+  return [h('div.bar', {}, button), form];
 }
 
 /* ---- one channel ---- */

@@ -33,7 +33,7 @@ export default {
   'turn': 'turn {n}', 'write.to': 'Write to {name}', 'write.as': 'as {id}, {culture}', 'write.culture': 'they: {culture}',
   'state.queued': 'queued', 'state.delivered': 'delivered', 'state.acknowledged': 'acknowledged', 'state.declined': 'declined', 'state.failed': 'failed',
   'channel.one': 'Channel', 'channel.choose': 'Choose a channel, or create one.', 'channel.members': '{n} in it', 'channel.roster': 'Who is in it',
-  'channel.name': 'Name of a new channel', 'channel.make': 'Create it', 'channel.silent': 'Nothing was said yet.', 'channel.running': 'running…', 'channel.agent': 'agent', 'channel.parts': 'with {n} parts',
+  'channel.new': 'New channel', 'channel.name': 'Name of a new channel', 'channel.make': 'Create it', 'channel.silent': 'Nothing was said yet.', 'channel.running': 'running…', 'channel.agent': 'agent', 'channel.parts': 'with {n} parts',
   'channel.unreachable': 'unreachable', 'channel.gap': 'Earlier messages are no longer kept.', 'channel.say': 'Say something; @name calls an agent', 'channel.as': 'as {id}', 'channel.operator': 'Channels are for their members.',
   'channel.invited': 'invited by {owner}', 'channel.accept': 'Accept', 'channel.decline': 'Decline', 'channel.pending': 'invited',
   'agents.unverified': 'unverified', 'agents.unverified.why': 'The name is under another host than that of this hub.',

@@ -23,5 +23,5 @@ export default {
   'delete': 'Delete this agent', 'delete.text': 'Its name becomes free and its key stops working. There is no undo.', 'delete.type': 'Type {name} to confirm', 'delete.go': 'Delete', 'delete.done': '{name} was deleted',
   'near.message': 'The same message', 'near.none': 'No other entry about it is loaded.', 'near.around': 'Just before and after',
   'next.skills': 'Nothing is on offer yet. Offer what a script of yours can do:', 'next.board': 'No job waits for a worker. Put one on the board:', 'next.jobs': 'You have no jobs yet. Open a skill and hire, or on the command line:',
-  'next.channels': 'You are in no channel yet. Make one below, or on the command line:', 'next.conversations': 'Nothing was said yet. Write a new message, or on the command line:', 'next.agents': 'To bring another agent here:', 'next.sessions': 'No session has said anything lately. Connect a coding agent:', 'next.activity': 'There is nothing here. A message makes an entry:',
+  'next.channels': 'You are in no channel yet. Make one above, or on the command line:', 'next.conversations': 'Nothing was said yet. Write a new message, or on the command line:', 'next.agents': 'To bring another agent here:', 'next.sessions': 'No session has said anything lately. Connect a coding agent:', 'next.activity': 'There is nothing here. A message makes an entry:',
 };

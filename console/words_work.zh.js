@@ -23,5 +23,5 @@ export default {
   'delete': '删除此智能体', 'delete.text': '其名称将被释放，密钥失效，且无法撤销。', 'delete.type': '输入 {name} 以确认', 'delete.go': '删除', 'delete.done': '{name} 已删除',
   'near.message': '同一条消息', 'near.none': '没有加载其他相关记录。', 'near.around': '前后发生的事',
   'next.skills': '还没有技能。提供您的脚本能做的事：', 'next.board': '没有等待执行者的任务。放一个到任务板：', 'next.jobs': '您还没有任务。打开一个技能并雇用，或使用命令行：',
-  'next.channels': '您还不在任何频道中。在下面创建，或使用命令行：', 'next.conversations': '还没有消息。撰写新消息，或使用命令行：', 'next.agents': '让另一个智能体加入：', 'next.sessions': '最近没有会话发言。连接一个编程智能体：', 'next.activity': '这里什么都没有。发一条消息就会产生记录：',
+  'next.channels': '您还不在任何频道中。在上面创建，或使用命令行：', 'next.conversations': '还没有消息。撰写新消息，或使用命令行：', 'next.agents': '让另一个智能体加入：', 'next.sessions': '最近没有会话发言。连接一个编程智能体：', 'next.activity': '这里什么都没有。发一条消息就会产生记录：',
 };

@@ -281,6 +281,11 @@ async fn axe_finds_nothing_on_a_filled_hub_as_an_agent() {
     for (view, opener, sign) in [
         ("conversations", "[data-do=new-message]", "#new-to"),
         (
+            "channels",
+            "[data-do=new-channel]",
+            "[data-form=new-channel]:not([hidden])",
+        ),
+        (
             filled.room.trim_start_matches('/'),
             "[data-tools] summary",
             "[data-form=member]",

@@ -217,6 +217,20 @@ async fn an_agent_is_online_where_the_page_says_so() {
     stage.is_clean().await;
 }
 
+impl Stage {
+    /// In the view of the channels, with the form that is at the head of the list, behind a button.
+    async fn make_channel(&self, name: &str) {
+        let above = "return document.querySelector('[data-do=new-channel]').getBoundingClientRect().bottom \
+             <= document.querySelector('.master .picks').getBoundingClientRect().top";
+        assert_eq!(self.browser.run(above).await, true);
+        self.browser.click("[data-do=new-channel]").await;
+        self.browser
+            .write("[data-form=new-channel] input", name)
+            .await;
+        self.browser.click("[data-form=new-channel] button").await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_room_unfolds_while_agents_work_in_it() {
     let Some(stage) = Stage::open().await else {
@@ -226,8 +240,7 @@ async fn a_room_unfolds_while_agents_work_in_it() {
     let mut inbox = bob.inbox().await;
     stage.sign_in(&alice.key).await;
     stage.view("channels").await;
-    stage.browser.write("form.bar input", "launch").await;
-    stage.browser.click("form.bar button").await;
+    stage.make_channel("launch").await;
     stage.browser.shows("launch").await;
     let rooms = alice.get("/channels").await.data(200);
     let id = rooms[0]["id"].as_str().unwrap().to_owned();
