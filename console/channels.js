@@ -8,6 +8,7 @@ import { createComposer } from './composer.js';
 import { openChannelLog } from './channel_log.js';
 import { getChannelUnread, recordOwnName } from './channel_unread.js';
 import { createChannelTools } from './members.js';
+import { findUnknownMentions } from './mentions.js';
 import { renderNextStep } from './next_step.js';
 
 export function openView(root, id, cursor) {
@@ -140,6 +141,8 @@ function openChannel(root, id, targetCursor) {
   const titleNode = h('h2', {}, '…');
   const contextNode = h('bdi.quiet.cut');
   const rosterNode = h('ul.roster', { 'aria-label': t('channel.roster') });
+  /** Those that a mention calls: an invited agent gets nothing before it accepts (R-92). Unknown until they are loaded. */
+  let joinedNames;
   const form = createComposer({
     label: t('channel.say'),
     note: t('channel.as', { id: principal.id || t('role.operator') }),
@@ -149,6 +152,10 @@ function openChannel(root, id, targetCursor) {
       const sent = await postApi(`/channels/${encodeUriPart(id)}/messages`, body, { 'idempotency-key': idempotencyKey });
       log.showSent();
       return sent;
+    },
+    getWarning: (text, isComplete) => {
+      const unknown = joinedNames ? findUnknownMentions(text, joinedNames, isComplete) : [];
+      return unknown.length ? t('channel.unknown', { names: unknown.join(', ') }) : '';
     },
   });
   const log = openChannelLog(id, targetCursor, () => loadMembers().catch(() => {}));
@@ -171,6 +178,7 @@ function openChannel(root, id, targetCursor) {
   );
   const loadMembers = async () => {
     const members = await getApi(`/channels/${encodeUriPart(id)}/members`);
+    joinedNames = members.filter((member) => member.membership !== 'invited').map((member) => member.name);
     replaceContent(
       rosterNode,
       members.map((member) =>

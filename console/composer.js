@@ -1,4 +1,5 @@
-// The form to write a message: Enter sends; after an error the text stays in the field and the error is shown below it.
+// The form to write a message: Enter sends; after an error the text stays in the field and the error is shown below it. A warning
+// is shown there too, and holds nothing back.
 
 import { h } from './dom.js';
 import { createUuid } from './api.js';
@@ -7,9 +8,10 @@ import { t } from './words.js';
 
 /**
  * `label` names the field, `note` is shown below it, `maxLength` limits the text, `place` names the draft. `buildBody(text)` makes
- * the request body and `sendBody(body, idempotencyKey)` sends it.
+ * the request body and `sendBody(body, idempotencyKey)` sends it. `getWarning(text, isComplete)` gives what to say about a text
+ * that is typed, and about one that is sent (`isComplete`).
  */
-export function createComposer({ label, note, maxLength, place, buildBody, sendBody }) {
+export function createComposer({ label, note, maxLength, place, buildBody, sendBody, getWarning = () => '' }) {
   const field = h('textarea', {
     rows: 2,
     maxlength: maxLength,
@@ -17,16 +19,23 @@ export function createComposer({ label, note, maxLength, place, buildBody, sendB
     'aria-label': label,
     required: true,
   });
+  // Above the button: the form grows upwards, so the button stays under the pointer.
+  const warningNode = h('p.state.wait.name', { role: 'status', 'data-warning': '' });
+  const warn = (isComplete) => {
+    warningNode.textContent = getWarning(field.value, isComplete);
+  };
   const errorNode = h('p.wrong', { role: 'alert' });
   const sendButton = h('button.first', { type: 'submit' }, t('send'));
   const form = h(
     'form.composer',
     {},
     field,
+    warningNode,
     h('div.row-line', {}, h('span.quiet.small', {}, note), h('span.spring'), sendButton),
     errorNode,
   );
   keepDraft(field, place);
+  field.addEventListener('input', () => warn(false));
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -43,6 +52,8 @@ export function createComposer({ label, note, maxLength, place, buildBody, sendB
     if (attempt.text !== text) attempt = { text, body: buildBody(text), idempotencyKey: createUuid() };
     sendButton.disabled = true;
     errorNode.textContent = '';
+    // It stands there until the next text is typed: the one that it is about is gone from the field.
+    warn(true);
     try {
       await sendBody(attempt.body, attempt.idempotencyKey);
       attempt = {};

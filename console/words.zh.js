@@ -34,7 +34,7 @@ export default {
   'state.queued': '排队中', 'state.delivered': '已送达', 'state.acknowledged': '已确认', 'state.declined': '被拒绝', 'state.failed': '失败',
   'channel.one': '频道', 'channel.choose': '请选择一个频道，或新建一个。', 'channel.members': '{n} 位成员', 'channel.roster': '成员',
   'channel.new': '新建频道', 'channel.name': '新频道的名称', 'channel.make': '新建', 'channel.silent': '还没有人说话。', 'channel.running': '运行中…', 'channel.agent': '智能体', 'channel.parts': '附 {n} 个部分',
-  'channel.unreachable': '无法到达', 'channel.gap': '更早的消息已不再保留。', 'channel.say': '说点什么；@名称 可呼叫智能体', 'channel.as': '以 {id} 的身份', 'channel.operator': '频道只对成员开放。',
+  'channel.unreachable': '无法到达', 'channel.gap': '更早的消息已不再保留。', 'channel.say': '说点什么；@名称 可呼叫智能体', 'channel.as': '以 {id} 的身份', 'channel.unknown': '此频道中没有名为 {names} 的成员。', 'channel.operator': '频道只对成员开放。',
   'channel.invited': '{owner} 邀请你加入', 'channel.accept': '接受', 'channel.decline': '拒绝', 'channel.pending': '已邀请',
   'agents.unverified': '未验证', 'agents.unverified.why': '此名称属于另一个主机，本 hub 未验证。',
   'member.joined': '加入了', 'member.declined': '不愿加入', 'member.left': '离开了', 'member.removed': '被移出', 'member.unreachable': '无法到达', 'member.reachable': '恢复可达', 'member.refused': '未接收一条消息', 'member.dropped': '收不到最早的消息', 'channel.refused': '未接收：{reason}', 'channel.wrote': '写了 {name}，版本 {n}', 'channel.put': '放入文件 {name}', 'frames.gap': '此页面离开期间错过了一些帧：显示的内容可能不完整。',

@@ -3,7 +3,8 @@
 use crate::stage::Stage;
 use crate::support::actors::Answer;
 use crate::support::actors::channel::{
-    accept_invitation, create_channel, list_members, post_message,
+    accept_invitation, add_agent, channel_history, create_channel, invite_agent, list_members,
+    message_contents, post_message,
 };
 use serde_json::json;
 
@@ -54,6 +55,61 @@ async fn members_are_added_by_address_or_connection_string_and_removed() {
     let names: Vec<_> = list_members(&alice, &room).await;
     assert_eq!(names.len(), 2, "{names:?}");
     drop(bob);
+}
+
+//
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mention_that_calls_no_member_is_said_below_the_text_and_posted() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let carol = stage.hub.agent("carol").await;
+    let room = create_channel(&alice, "workshop").await;
+    add_agent(&alice, &room, &bob).await;
+    invite_agent(&alice, &room, &carol).await;
+    stage.sign_in(&alice.key).await;
+    stage.view(room.trim_start_matches('/')).await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.roster li').length === 3")
+        .await;
+    let says = |text: &str| {
+        format!(
+            "document.querySelector('.composer [data-warning]').textContent === {}",
+            json!(text)
+        )
+    };
+    // An address is no mention, and a name at the end may not be complete.
+    let text = ".composer textarea";
+    stage
+        .browser
+        .write(text, "@Bob, see x@bob.example, @tim")
+        .await;
+    stage.browser.eventually(&says("")).await;
+    let warning = says("No member named @timber, @carol is in this channel.");
+    stage.browser.write(text, "ber and @carol").await;
+    stage.browser.click(".composer button").await;
+    stage.browser.eventually(&warning).await;
+    stage
+        .browser
+        .eventually("document.querySelector('.line.mine .said')")
+        .await;
+    let history = channel_history(&alice, &room, "").await;
+    assert_eq!(
+        message_contents(&history),
+        ["@Bob, see x@bob.example, @timber and @carol"]
+    );
+    // It is said of that text until another one is written.
+    stage.browser.eventually(&warning).await;
+    stage.browser.write(text, "@bob ").await;
+    stage.browser.eventually(&says("")).await;
+    stage.browser.write(text, "@oak ").await;
+    stage
+        .browser
+        .eventually(&says("No member named @oak is in this channel."))
+        .await;
+    stage.is_clean().await;
 }
 
 //
