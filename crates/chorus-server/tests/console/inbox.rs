@@ -127,6 +127,14 @@ async fn the_first_view_shows_what_needs_the_person() {
     let above = "return document.querySelector('.needs').getBoundingClientRect().top \
          < document.querySelector('.tiles').getBoundingClientRect().top";
     assert_eq!(stage.browser.run(above).await, true);
+    // Beside the decision where there is room for it, below it on a phone.
+    let order = "const box = (css) => document.querySelector(css).getBoundingClientRect(); \
+         const [first, second] = [box('.needs .decision'), box('[data-need=unread]')]; \
+         return [second.left >= first.right, second.top >= first.bottom]";
+    assert_eq!(stage.browser.run(order).await, json!([true, false]));
+    stage.set_screen(390, 844).await;
+    assert_eq!(stage.browser.run(order).await, json!([false, true]));
+    stage.set_screen(1280, 800).await;
     // The title counts what waits for an answer.
     stage
         .browser
