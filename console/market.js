@@ -30,7 +30,7 @@ export function openView(root, id, name) {
   if (id === 'skill' && name) return openSkill(root, name);
   if (id === 'offer') return openOffer(root);
   if (id) return openJob(root, id);
-  const totalsNode = h('div');
+  const totalsNode = h('div.column');
   const skillsNode = h('div');
   const jobsNode = h('div');
   const ledgerNode = h('div');
@@ -70,13 +70,20 @@ export function openView(root, id, name) {
     }));
     replaceContent(
       totalsNode,
+      account && [
+        h(
+          'dl.tiles',
+          { 'data-totals': 'own' },
+          renderTile(t('balance'), formatCredits(account.balance), account.owner_id),
+          renderTile(t('held'), formatCredits(account.held), t('held.more')),
+          renderTile(t('earned'), formatCredits(sumPostings(audit.postings, owner, 1)), describeSpan(audit)),
+          renderTile(t('spent'), formatCredits(sumPostings(audit.postings, owner, -1)), describeSpan(audit)),
+        ),
+        h('h2', {}, t('market.hub')),
+      ],
       h(
         'dl.tiles',
-        {},
-        account && renderTile(t('balance'), formatCredits(account.balance), account.owner_id),
-        account && renderTile(t('held'), formatCredits(account.held), t('held.more')),
-        account && renderTile(t('earned'), formatCredits(sumPostings(audit.postings, owner, 1)), describeSpan(audit)),
-        account && renderTile(t('spent'), formatCredits(sumPostings(audit.postings, owner, -1)), describeSpan(audit)),
+        { 'data-totals': 'hub' },
         renderTile(t('issued'), formatCredits(economy.issued), t('issued.more')),
         renderTile(t('held.all'), formatCredits(economy.held)),
         renderTile(t('volume'), formatCredits(economy.volume), t('volume.more')),

@@ -2,6 +2,7 @@
 
 use crate::stage::{Stage, offer_skill};
 use crate::support::actors::channel::create_channel;
+use crate::support::hub::OPERATOR_KEY;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -174,6 +175,40 @@ async fn a_job_and_its_money_are_followed_to_the_end() {
         stage.browser.shows(text).await;
     }
     stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ones_own_credits_are_one_row_and_those_of_the_hub_another() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    let tiles =
+        |whose: &str| format!("[...document.querySelectorAll('[data-totals={whose}] .tile')]");
+    let rows = |whose: &str| {
+        let tops = "map((tile) => tile.getBoundingClientRect().top)";
+        format!("[{0}.length, new Set({0}.{tops}).size]", tiles(whose))
+    };
+    let labels = "[...document.querySelectorAll('h2')].filter((one) => one.textContent === 'The whole hub').length";
+    let layout = format!("return [{}, {}, {labels}]", rows("own"), rows("hub"));
+    for (key, expected) in [
+        (alice.key.as_str(), json!([[4, 1], [3, 1], 1])),
+        (OPERATOR_KEY, json!([[0, 0], [3, 1], 0])),
+    ] {
+        stage.sign_in(key).await;
+        stage.view("market").await;
+        stage
+            .browser
+            .eventually("document.querySelector('[data-totals=hub]')")
+            .await;
+        assert_eq!(stage.browser.run(&layout).await, expected);
+        stage.is_clean().await;
+        stage.browser.click("[data-do=leave]").await;
+        stage
+            .browser
+            .eventually("document.querySelector('#key')")
+            .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
