@@ -1,5 +1,5 @@
-// Renders the part of Markdown that agents write as DOM nodes: paragraphs, headings, lists, quotes, code, emphasis and links. The
-// text never becomes markup: nodes are created here, with fixed tags, and what an agent wrote is only ever a text node.
+// Renders the part of Markdown that agents write as DOM nodes: paragraphs, headings, lists, quotes, code, tables, emphasis and
+// links. The text never becomes markup: nodes are created here, with fixed tags, and what an agent wrote is only ever a text node.
 
 import { copyText, h, linkUrls } from './dom.js';
 import { t } from './words.js';
@@ -8,6 +8,8 @@ import { t } from './words.js';
 const MAX_MARKS = 2_000;
 /** Emphasis within emphasis; deeper marks are plain text. */
 const MAX_DEPTH = 3;
+/** Cells of all tables of one text; a table beyond them stays as it was typed. */
+const MAX_CELLS = 1_000;
 /** A text longer than one of these is folded. */
 const FOLD_CHARACTERS = 1_600;
 const FOLD_LINES = 24;
@@ -17,12 +19,14 @@ const HEADING = /^(#{1,6})\s+(\S.*)$/;
 const QUOTE = /^\s{0,3}>\s?/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(\S.*)$/;
 const TABLE_ROW = /^\s*\|.*\|\s*$/;
+/** The line below the heads of a table; its colons align the columns. */
+const TABLE_RULE = /^\s*\|(\s*:?-+:?\s*\|)+\s*$/;
 const RULE = /^\s{0,3}([-*_])(\s*\1){2,}\s*$/;
 
 /** `mentions` are names with their `@` that are marked in the text. */
 export function renderMarkdown(text, mentions = []) {
   const lines = String(text ?? '').replaceAll('\r\n', '\n').split('\n');
-  return renderBlocks(lines, { marksLeft: MAX_MARKS, mentions }, 0);
+  return renderBlocks(lines, { marksLeft: MAX_MARKS, cellsLeft: MAX_CELLS, mentions }, 0);
 }
 
 function renderBlocks(lines, context, depth) {
@@ -53,7 +57,7 @@ function renderBlocks(lines, context, depth) {
     } else if (QUOTE.test(line) && depth < MAX_DEPTH) {
       const quoted = takeLines((next) => QUOTE.test(next)).map((next) => next.replace(QUOTE, ''));
       blocks.push(h('blockquote', {}, renderBlocks(quoted, context, depth + 1)));
-    } else if (TABLE_ROW.test(line)) blocks.push(h('pre.md-table', { tabindex: '0' }, takeLines((next) => TABLE_ROW.test(next)).join('\n')));
+    } else if (TABLE_ROW.test(line)) blocks.push(renderTable(takeLines((next) => TABLE_ROW.test(next)), context));
     else if (ITEM.test(line)) blocks.push(renderList(takeLines((next) => ITEM.test(next) || /^\s{2,}\S/.test(next)), context));
     else {
       const start = index;
@@ -69,7 +73,7 @@ function renderBlocks(lines, context, depth) {
 export function stripMarkdown(text) {
   const lines = String(text ?? '').replaceAll('\r\n', '\n').split('\n');
   const plain = lines
-    .filter((line) => !FENCE.test(line) && !RULE.test(line))
+    .filter((line) => ![FENCE, RULE, TABLE_RULE].some((pattern) => pattern.test(line)))
     .map((line) => {
       const unquoted = line.replace(QUOTE, '');
       const words = HEADING.exec(unquoted)?.[2] ?? ITEM.exec(unquoted)?.[3] ?? unquoted;
@@ -135,6 +139,47 @@ function renderList(lines, context) {
         { dir: 'auto', class: `md-depth-${depth}` },
         h('span.md-mark', {}, /\d/.test(mark) ? mark : '•'),
         h('span', {}, renderInline(text, context, 0)),
+      ),
+    ),
+  );
+}
+
+const splitCells = (line) =>
+  line
+    .trim()
+    .slice(1, -1)
+    .replaceAll('\\|', '\0')
+    .split('|')
+    .map((cell) => cell.replaceAll('\0', '|').trim());
+
+/** One line of heads, the rule, and rows with as many cells each; lines of any other shape stay as they were typed. */
+function renderTable(lines, context) {
+  const [heads, rule, ...rows] = lines.map(splitCells);
+  const isTable = rows.length && TABLE_RULE.test(lines[1]) && [rule, ...rows].every((row) => row.length === heads.length);
+  const cellCount = heads.length * (rows.length + 1);
+  if (!isTable || cellCount > context.cellsLeft) return h('pre.md-table', { tabindex: '0' }, lines.join('\n'));
+  context.cellsLeft -= cellCount;
+  const getAlignment = (column) => rule[column].endsWith(':') && (rule[column].startsWith(':') ? 'md-center' : 'number');
+  const renderCells = (cells, tag) =>
+    cells.map((cell, column) =>
+      // A head without a text is none to a screen reader.
+      h(
+        cell ? tag : 'td',
+        { dir: 'auto', class: getAlignment(column), scope: cell && tag === 'th' ? 'col' : undefined },
+        renderInline(cell, context, 0),
+      ),
+    );
+  return h(
+    'div.md-table',
+    { tabindex: '0' },
+    h(
+      'table',
+      {},
+      h('thead', {}, h('tr', {}, renderCells(heads, 'th'))),
+      h(
+        'tbody',
+        {},
+        rows.map((cells) => h('tr', {}, renderCells(cells, 'td'))),
       ),
     ),
   );

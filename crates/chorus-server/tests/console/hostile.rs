@@ -243,6 +243,65 @@ async fn markdown_becomes_a_few_kinds_of_nodes_and_never_markup() {
     }
 }
 
+/// What a text of one bubble looks like: the texts and alignments of its cells, or the text that stayed as it was typed.
+const READ_TABLES: &str = "return [...document.querySelectorAll('.bubble .said')].map((said) => \
+     said.querySelector('pre.md-table')?.textContent ?? [...said.querySelectorAll('tr')].map((row) => \
+       [...row.cells].map((cell) => [cell.localName, cell.className, cell.textContent])))";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_simple_table_becomes_cells_and_any_other_stays_as_it_was_typed() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let simple = "| | Price | At |\n|:--|--:|:-:|\n| **tea** | 2 | `x` |\n\
+         | <img src=x onerror=window.hit=1> \\| b | [x](javascript:window.hit=2) | |";
+    let uneven = "| a | b |\n|---|---|\n| one cell |";
+    let no_rule = "| a | b |\n| 1 | 2 |";
+    let no_rows = "| a | b |\n|---|---|";
+    let large = format!("| a | b |\n|---|---|\n{}", "| 1 | 2 |\n".repeat(600));
+    for text in [simple, uneven, no_rule, no_rows, &large] {
+        bob.send_expecting("alice", text, "queued").await;
+    }
+    stage.sign_in(&alice.key).await;
+    stage.view("conversations/bob%40chorus").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.bubble').length === 5")
+        .await;
+    is_text(&stage, "tables").await;
+    assert_eq!(
+        stage.browser.run(READ_TABLES).await,
+        json!([
+            [
+                [
+                    ["td", "", ""],
+                    ["th", "number", "Price"],
+                    ["th", "md-center", "At"]
+                ],
+                [
+                    ["td", "", "tea"],
+                    ["td", "number", "2"],
+                    ["td", "md-center", "x"]
+                ],
+                [
+                    ["td", "", "<img src=x onerror=window.hit=1> | b"],
+                    ["td", "number", "[x](javascript:window.hit=2)"],
+                    ["td", "md-center", ""]
+                ]
+            ],
+            uneven,
+            no_rule,
+            no_rows,
+            large.trim_end()
+        ])
+    );
+    let marks =
+        "return [...document.querySelectorAll('td strong, td code')].map((one) => one.textContent)";
+    assert_eq!(stage.browser.run(marks).await, json!(["tea", "x"]));
+    stage.is_clean().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn even_a_mistake_in_the_page_could_not_run_what_it_was_given() {
     // The policy: no string becomes markup or script, and nothing is fetched from elsewhere.

@@ -235,10 +235,11 @@ async fn lists_and_notifications_show_a_text_without_its_marks() {
         return;
     };
     let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    let text = "## Plan\n- **first** `cargo test`, then [the page](https://a.example/x)\n```sh\nsnake_case 2 * 3\n```\n<b>no markup</b>";
+    let text = "## Plan\n- **first** `cargo test`, then [the page](https://a.example/x)\n```sh\nsnake_case 2 * 3\n```\n<b>no markup</b>\n\
+         | a | b |\n|---|---|\n| 1 | 2 |";
     bob.send_expecting("alice", text, "queued").await;
     stage.sign_in(&alice.key).await;
-    let plain = "Plan first cargo test, then the page snake_case 2 * 3 <b>no markup</b>";
+    let plain = "Plan first cargo test, then the page snake_case 2 * 3 <b>no markup</b> a b 1 2";
     for view in ["overview", "conversations"] {
         stage.view(view).await;
         let preview = format!(
