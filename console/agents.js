@@ -3,6 +3,7 @@
 import {
   copyText,
   h,
+  isWideScreen,
   linkUrls,
   renderAvatar,
   renderIcon,
@@ -113,10 +114,18 @@ export function openView(root, id) {
     matches.sort((a, b) => Number(b.online) - Number(a.online) || (a.agent_id < b.agent_id ? -1 : 1));
     countNode.textContent = t('agents.count', { n: formatCount(matches.length) });
     list.setItems(matches, (agent) => agent.agent_id);
+    if (!isOpen) openFirst(matches);
+  };
+  let isOpen = Boolean(id);
+  /** The first of the list but oneself, beside it. The view may be closed when the list comes. */
+  const openFirst = (matches) => {
+    const first = detail.isConnected && isWideScreen() && matches.find((agent) => agent.agent_id !== principal.id);
+    if (!first) return;
+    isOpen = true;
+    cleanups.push(openAgent(detail, first.agent_id));
   };
   searchField.addEventListener('input', render);
   onlineOnly.addEventListener('change', render);
-  render();
   const cleanups = [subscribe(['agents'], throttleToRepaint(render))];
   if (id) cleanups.push(openAgent(detail, id));
   else
@@ -125,6 +134,7 @@ export function openView(root, id) {
       h('p.empty', {}, t('agents.choose')),
       renderNextStep('agents', `chorus register NAME --hub ${location.origin}`),
     );
+  render();
   return () => cleanups.forEach((cleanup) => cleanup());
 }
 

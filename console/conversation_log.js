@@ -128,7 +128,8 @@ function createLoader(peer, conversationId, onChange) {
   return loader;
 }
 
-export function openConversation(root, peer, conversationId, targetId) {
+/** `isUnasked`: the page opened it, so its messages are not shown (R-81) before the person acts inside `root`. */
+export function openConversation(root, peer, conversationId, { targetId, isUnasked = false } = {}) {
   const unfoldedKeys = new Set();
   /** Trace ids that this page has told the hub of. */
   const told = new Set();
@@ -187,7 +188,7 @@ export function openConversation(root, peer, conversationId, targetId) {
   };
   const scheduleRender = throttleToRepaint(render);
   const loader = createLoader(peer, conversationId, scheduleRender);
-  sight.current = watchSight(log.scroller, (node) => {
+  const tellShown = (node) => {
     const message = loader.list().find((found) => String(found.id) === node.dataset.row);
     if (!message || told.has(message.trace_id)) return;
     told.add(message.trace_id);
@@ -202,7 +203,8 @@ export function openConversation(root, peer, conversationId, targetId) {
         if (isPassingError(error)) setTimeout(() => node.isConnected && sight.current.watch(node), POLL_MS);
       },
     );
-  });
+  };
+  sight.current = watchSight(log.scroller, tellShown, isUnasked ? root : undefined);
   replaceContent(root, renderHeader(peer, conversationId), log.node, createForm(peer, conversationId, loader));
   // The rows around a message come first: those at the end would be drawn and go away again.
   const firstLoad = targetId ? loader.loadAround(Number(targetId)).catch(() => {}) : undefined;

@@ -6,7 +6,8 @@ import { hubState, principal } from './hub.js';
 import { getConversationHash } from './conversation_state.js';
 import { stripMarkdown } from './markdown.js';
 
-export function renderConversationRow(row, isCurrent) {
+/** `isOpen`: the page shows it beside the list without having been asked for it. */
+export function renderConversationRow(row, isCurrent, isOpen) {
   return h(
     'li',
     {},
@@ -15,7 +16,7 @@ export function renderConversationRow(row, isCurrent) {
       {
         href: getConversationHash(row.peer, row.conversationId),
         'aria-current': isCurrent ? 'true' : undefined,
-        class: row.unread ? 'is-unread' : '',
+        class: `${row.unread ? 'is-unread' : ''} ${isOpen ? 'is-open' : ''}`,
         'data-key': `${row.peer} ${row.conversationId}`,
       },
       renderAvatar(row.peer, hubState.agents.get(row.peer)?.online),

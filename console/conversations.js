@@ -1,7 +1,7 @@
 // The conversations view: an agent's conversations as the hub lists them, searched by the hub, and the one that is open; for an
 // operator the pairs of agents that exchanged messages.
 
-import { h, replaceContent, throttleToRepaint } from './dom.js';
+import { h, isWideScreen, replaceContent, throttleToRepaint } from './dom.js';
 import { t } from './words.js';
 import { principal, subscribe } from './hub.js';
 import { conversationState, listConversations, loadOlderConversations } from './conversation_state.js';
@@ -52,7 +52,15 @@ function openConversations(root, peer, conversationId = '', messageId = undefine
       detail,
     ),
   );
+  let unasked;
+  /** The newest one, beside the list. The view may be closed when the list comes. */
+  const openNewest = () => {
+    [unasked] = peer === undefined && detail.isConnected && isWideScreen() ? listConversations() : [];
+    if (!unasked) return;
+    cleanups.push(openConversation(detail, unasked.peer, unasked.conversationId, { isUnasked: true }));
+  };
   const renderList = () => {
+    if (!unasked) openNewest();
     const query = searchField.value.trim().toLowerCase();
     const matches = listConversations().filter(
       (row) => !query || row.peer.toLowerCase().includes(query) || row.conversationId.toLowerCase().includes(query),
@@ -61,7 +69,13 @@ function openConversations(root, peer, conversationId = '', messageId = undefine
       list,
       matches
         .slice(0, MAX_ROWS)
-        .map((row) => renderConversationRow(row, row.peer === peer && row.conversationId === conversationId)),
+        .map((row) =>
+          renderConversationRow(
+            row,
+            row.peer === peer && row.conversationId === conversationId,
+            row.peer === unasked?.peer && row.conversationId === unasked.conversationId,
+          ),
+        ),
       query && [h('li.section', {}, t('search.messages')), search.renderResults()],
       !matches.length &&
         !query &&
@@ -78,7 +92,7 @@ function openConversations(root, peer, conversationId = '', messageId = undefine
   const search = createSearch(searchField, renderList);
   const cleanups = [subscribe(['conversations', 'agents'], throttleToRepaint(renderList)), search.stop];
   if (peer === undefined) replaceContent(detail, h('p.empty', {}, t('thread.choose')));
-  else cleanups.push(openConversation(detail, peer, conversationId, messageId));
+  else cleanups.push(openConversation(detail, peer, conversationId, { targetId: messageId }));
   renderList();
   return () => cleanups.forEach((cleanup) => cleanup());
 }

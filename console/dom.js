@@ -144,6 +144,9 @@ export function renderIcon(iconName) {
   );
 }
 
+/** Whether a list and its detail are side by side; below this width, as in style.css, each has the page to itself. */
+export const isWideScreen = () => matchMedia('(min-width: 761px)').matches;
+
 /** Copies text to the clipboard. Without TLS or permission the clipboard API fails, and `execCommand` is used. */
 export async function copyText(text) {
   try {

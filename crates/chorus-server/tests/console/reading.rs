@@ -48,6 +48,66 @@ async fn reading_marks_a_message_as_shown_and_answering_acknowledges_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_that_opened_unasked_is_shown_only_when_the_person_acts_in_it() {
+    // R-81
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    let carol = stage.hub.agent("carol").await;
+    carol
+        .send_expecting("alice", "The older one", "queued")
+        .await;
+    let sent = bob.send_expecting("alice", "Shall we?", "queued").await;
+    stage.sign_in(&alice.key).await;
+    stage
+        .browser
+        .run(
+            "window.told = 0; const ask = window.fetch; window.fetch = (...of) => { \
+             if (String(of[0]).endsWith('/shown')) window.told += 1; return ask(...of); }",
+        )
+        .await;
+    // On a phone the list has the page to itself.
+    stage.set_screen(390, 844).await;
+    stage.view("conversations").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.picks a').length === 2")
+        .await;
+    let is_alone = "return document.querySelector('.thread') === null";
+    assert_eq!(stage.browser.run(is_alone).await, true);
+    stage.view("overview").await;
+    stage.set_screen(1280, 800).await;
+    stage.view("conversations").await;
+    let texts =
+        "[...document.querySelectorAll('.bubble .said')].map((one) => one.textContent).join()";
+    stage
+        .browser
+        .eventually(&format!("{texts} === 'Shall we?'"))
+        .await;
+    stage
+        .browser
+        .eventually(
+            "document.querySelector('.picks a.is-open')?.textContent.includes('bob@chorus')",
+        )
+        .await;
+    // What is in sight is reported with a picture, so after two of them it would have been.
+    let pictures =
+        "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0])))";
+    stage.browser.run_async(pictures).await;
+    assert_eq!(stage.browser.run("return window.told").await, 0);
+    stage.browser.click(".thread").await;
+    let badge = "document.querySelector('nav a[data-view=conversations] .badge')";
+    stage
+        .browser
+        .eventually(&format!("{badge}.textContent === '1'"))
+        .await;
+    let status = bob.delivery_status(&sent["trace_id"]).await;
+    assert!(status["shown_at"].is_string(), "{status}");
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sent_message_shows_its_four_states_with_their_times() {
     // R-81
     let Some(stage) = Stage::open().await else {

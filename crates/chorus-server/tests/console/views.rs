@@ -227,7 +227,23 @@ async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
     let mut waker = yuki.stream("/agent/inbox?reach=wakes").await;
     waker.next("connected").await;
     stage.sign_in(&alice.key).await;
+    // On a phone the list has the page to itself.
+    stage.set_screen(390, 844).await;
     stage.view("agents").await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 2")
+        .await;
+    let is_alone = "return document.querySelector('.person') === null";
+    assert_eq!(stage.browser.run(is_alone).await, true);
+    // Beside it the first other agent opens by itself.
+    stage.view("overview").await;
+    stage.set_screen(1280, 800).await;
+    stage.view("agents").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.person h2')?.textContent === 'yuki@chorus'")
+        .await;
     stage.browser.write("main input[type=search]", "ja").await;
     stage
         .browser
