@@ -1,5 +1,5 @@
 // The activity view: a searchable, live list of events, newest first. An operator sees the hub's activity log, an agent the
-// events that reached this page.
+// events that reached this page, after its messages from before.
 
 import { h, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatKind, formatTime, t } from './words.js';
@@ -8,7 +8,8 @@ import { createVirtualList } from './list.js';
 import { renderNextStep } from './next_step.js';
 import { renderNeighbours } from './operator.js';
 
-const READ_AHEAD_ENTRIES = 10_000;
+/** The search covers loaded entries only, so an operator's are loaded at once; an agent's are messages, of one page. */
+const READ_AHEAD_ENTRIES = { operator: 10_000, agent: 50 };
 
 /** The colour class of an event type: failures, pending work, successes; other types have none. */
 function getTone(type) {
@@ -114,11 +115,9 @@ export function openView(root) {
   render();
   let isClosed = false;
   (async () => {
-    // Search covers loaded entries only, so READ_AHEAD_ENTRIES are loaded at once.
     while (
       !isClosed &&
-      principal.role === 'operator' &&
-      hubState.log.length < READ_AHEAD_ENTRIES &&
+      hubState.log.length < READ_AHEAD_ENTRIES[principal.role] &&
       (await loadEarlierLog().catch(() => false))
     );
   })();

@@ -195,7 +195,9 @@ function handleInboxEvent(name, data, id) {
     notifySubscribers(name, data);
   } else if (name === 'job' || name === 'job_update' || name === 'job_result') notifySubscribers('jobs');
   else if (name === 'channel') notifySubscribers('channel', data);
-  if (name !== 'connected') appendLogEntry(name, pickPublicFields(name, data));
+  // A message may be read before its event comes.
+  const isInLog = name === 'message' && Number(id) <= newestReadId;
+  if (name !== 'connected' && !isInLog) appendLogEntry(name, pickPublicFields(name, data));
 }
 
 /** The fields of an inbox event that the log may show. Callback URLs and tool tokens are credentials and are left out. */
@@ -280,12 +282,39 @@ function scheduleDecisionEnd() {
 
 let logCount = 0;
 /**
- * Appends to the page's own log. An agent may not read the hub's activity, so its log is the events that this page received.
+ * Appends to the page's own log. An agent may not read the hub's activity, so its log is the events that this page received, after
+ * its messages from before.
  */
 function appendLogEntry(type, data, timestamp) {
   hubState.log.push({ id: `${++logCount}`, type, timestamp: timestamp ?? new Date().toISOString(), data });
   if (hubState.log.length > MAX_LOG_ENTRIES) hubState.log.splice(0, MAX_LOG_ENTRIES / 2);
   notifySubscribers('log');
+}
+
+/** Messages read at once for an agent's log. */
+const MESSAGES_PER_READ = 50;
+/** Where the messages that the log does not have yet end; undefined when it has all. */
+let messagesBefore = Number.MAX_SAFE_INTEGER;
+let newestReadId = 0;
+
+async function loadEarlierMessages() {
+  if (messagesBefore === undefined) return false;
+  const page = await getPage(`/agent/messages?before=${messagesBefore}&limit=${MESSAGES_PER_READ}`);
+  messagesBefore = page.next;
+  newestReadId = Math.max(newestReadId, page.rows.at(-1)?.id ?? 0);
+  // What the inbox brought meanwhile is in the log.
+  const known = new Set(hubState.log.filter((entry) => entry.type === 'message').map((entry) => entry.data.trace_id));
+  const entries = page.rows
+    .filter((row) => !known.has(row.trace_id))
+    .map(({ id, timestamp, sender_id, receiver_id, trace_id }) => ({
+      id: `message ${id}`,
+      type: 'message',
+      timestamp,
+      data: { sender_id, receiver_id, trace_id },
+    }));
+  hubState.log.unshift(...entries);
+  notifySubscribers('log');
+  return true;
 }
 
 /* ---- signed in as an operator ---- */
@@ -336,25 +365,28 @@ async function findNewestActivityId() {
   return low;
 }
 
+async function loadEarlierActivity() {
+  const endId = hubState.log[0]?.id ?? hubState.logStart + 1;
+  if (hubState.logStart <= 0) return false;
+  const startId = Math.max(0, hubState.logStart - IDS_PER_READ);
+  const entries = [];
+  for (let since = startId; ;) {
+    const page = await getApi(`/activity?since=${since}&limit=1000`);
+    entries.push(...page.filter((entry) => entry.id < endId && entry.id <= hubState.logStart));
+    if (page.length < 1000 || page.at(-1).id >= hubState.logStart) break;
+    since = page.at(-1).id;
+  }
+  hubState.logStart = startId;
+  hubState.log.unshift(...entries);
+  notifySubscribers('log');
+  return true;
+}
+
 let pendingRead;
 /** Loads the entries before the oldest loaded one; false when there are none. Calls at the same time share one read. */
 export function loadEarlierLog() {
-  pendingRead ??= (async () => {
-    const endId = hubState.log[0]?.id ?? hubState.logStart + 1;
-    if (hubState.logStart <= 0 || principal.role !== 'operator') return false;
-    const startId = Math.max(0, hubState.logStart - IDS_PER_READ);
-    const entries = [];
-    for (let since = startId; ;) {
-      const page = await getApi(`/activity?since=${since}&limit=1000`);
-      entries.push(...page.filter((entry) => entry.id < endId && entry.id <= hubState.logStart));
-      if (page.length < 1000 || page.at(-1).id >= hubState.logStart) break;
-      since = page.at(-1).id;
-    }
-    hubState.logStart = startId;
-    hubState.log.unshift(...entries);
-    notifySubscribers('log');
-    return true;
-  })().finally(() => {
+  const load = principal.role === 'operator' ? loadEarlierActivity : loadEarlierMessages;
+  pendingRead ??= load().finally(() => {
     pendingRead = undefined;
   });
   return pendingRead;
