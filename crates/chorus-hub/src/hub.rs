@@ -10,7 +10,7 @@ use crate::identity::{Identity, IdentityState};
 use crate::market::jobs::JobCallbackHandler;
 use crate::seal::{SealKey, SealedData};
 use crate::settings::HubOptions;
-use crate::store::{DatabaseUrl, HubSettings, Store, seal_record};
+use crate::store::{DatabaseUrl, HubSettings, Store, explain_full_disk, seal_record};
 use crate::telemetry::SpanRecorder;
 use crate::{Result, lifecycle, market, ops};
 use std::ops::Deref;
@@ -37,7 +37,19 @@ impl Deref for Hub {
 impl Hub {
     /// Opens the store (creating or migrating it), takes the lock on the data directory, joins the cluster if there is one, and
     /// starts the background work.
-    pub async fn open(mut options: HubOptions) -> std::result::Result<Self, StartError> {
+    pub async fn open(options: HubOptions) -> std::result::Result<Self, StartError> {
+        let data_dir = options.data_dir.clone();
+        let is_on_file = options.database_url.is_none() && options.simulated.is_none();
+        // On the heap, because a start is large and happens once.
+        Box::pin(Self::open_layers(options))
+            .await
+            .map_err(|error| match is_on_file {
+                true => explain_full_disk(error, &data_dir),
+                false => error,
+            })
+    }
+
+    async fn open_layers(mut options: HubOptions) -> std::result::Result<Self, StartError> {
         check_cluster_options(&options)?;
         market::schema::size_schema_cache(options.memory.compiled_schemas);
         if options.bus_url.is_some() {

@@ -16,6 +16,15 @@ pub enum StartError {
     },
     #[error("{what}: {cause}")]
     Store { what: String, cause: String },
+    #[error(
+        "the disk of {data_dir} is full ({free_kilobytes} KB are left): {fault}; free at least {needed_megabytes} MB and start the hub again"
+    )]
+    DiskFull {
+        data_dir: String,
+        free_kilobytes: u64,
+        needed_megabytes: u64,
+        fault: String,
+    },
     #[error("the bus: {0}")]
     Bus(String),
     #[error("{0}")]

@@ -90,7 +90,7 @@ pub(crate) use agent_keys::AgentKeyRow;
 pub(crate) use cache_invalidation::{CacheInvalidation, EndedKey};
 pub(crate) use connection::DbConnection;
 pub(crate) use copy_to_postgres::copy_to_postgres;
-pub(crate) use disk_reserve::free_bytes;
+pub(crate) use disk_reserve::{explain_full_disk, free_bytes};
 pub(crate) use entry_publisher::{ClusterPeers, EntryPublisher};
 pub use idempotency::IdempotencyKey;
 pub(crate) use ids::RowId;
@@ -179,6 +179,7 @@ impl Store {
         };
         let lost_entries = match &database_url {
             DatabaseUrl::Sqlite(file) => {
+                disk_reserve::release_for_start(data_dir);
                 check_files(file.path.clone(), accept_damage, clock.now()).await?
             }
             DatabaseUrl::Postgres(_) | DatabaseUrl::Simulated(_) => false,

@@ -22,8 +22,32 @@ struct SmallDisk {
     _parent: tempfile::TempDir,
 }
 
+/// Makes a data directory as a hub that was killed left it, with its reserve.
+const LEAVE_RESERVE: &str = "mkdir -m 700 disk/data && fallocate -l 16M disk/data/reserve";
+/// Leaves no space on the disk.
+const FILL_DISK: &str = "{ cat /dev/zero > disk/ballast; true; }";
+
 impl SmallDisk {
     fn start(megabytes: u32) -> Option<Self> {
+        Self::start_prepared(megabytes, "true")
+    }
+
+    /// Runs a script on the new disk before the hub starts on it.
+    fn start_prepared(megabytes: u32, script: &str) -> Option<Self> {
+        let parent = tempfile::tempdir().unwrap();
+        let command = Self::command(parent.path(), megabytes, script)?;
+        let hub = Hub::start_command(command);
+        let root = PathBuf::from(format!("/proc/{}/root", hub.process.id()));
+        let folder = root.join(parent.path().join("disk").strip_prefix("/").unwrap());
+        Some(Self {
+            hub,
+            folder,
+            _parent: parent,
+        })
+    }
+
+    /// The command that mounts the disk at `disk` in this folder, runs the script there, and becomes the hub.
+    fn command(parent: &Path, megabytes: u32, script: &str) -> Option<Command> {
         let may_mount = Command::new("unshare")
             .args(["-m", "sh", "-c", "mount -t tmpfs tmpfs /mnt"])
             .stderr(Stdio::null())
@@ -32,20 +56,17 @@ impl SmallDisk {
         if !is_available("the right to mount file systems", may_mount) {
             return None;
         }
-        let parent = tempfile::tempdir().unwrap();
-        let disk = parent.path().join("disk");
-        std::fs::create_dir(&disk).unwrap();
-        let serve = Hub::command(parent.path(), &["--data-dir", "disk/data"]);
+        std::fs::create_dir(parent.join("disk")).unwrap();
+        let serve = Hub::command(parent, &["--data-dir", "disk/data"]);
         let mount = format!(
-            "mount -t tmpfs -o size={megabytes}m tmpfs '{}' && exec \"$@\"",
-            disk.display()
+            "mount -t tmpfs -o size={megabytes}m tmpfs disk && {script} 2>/dev/null && exec \"$@\""
         );
         let mut command = Command::new("unshare");
         command
             .args(["-m", "sh", "-c", &mount, "sh"])
             .arg(serve.get_program())
             .args(serve.get_args())
-            .current_dir(parent.path())
+            .current_dir(parent)
             .env_clear()
             .envs(
                 serve
@@ -53,14 +74,11 @@ impl SmallDisk {
                     .filter_map(|(name, value)| Some((name, value?))),
             )
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        let hub = Hub::start_command(command);
-        let root = PathBuf::from(format!("/proc/{}/root", hub.process.id()));
-        let folder = root.join(disk.strip_prefix("/").unwrap());
-        Some(Self {
-            hub,
-            folder,
-            _parent: parent,
-        })
+        Some(command)
+    }
+
+    fn has_reserve(&self) -> bool {
+        self.folder.join("data/reserve").exists()
     }
 
     /// Fills the disk except for this many megabytes.
@@ -164,6 +182,47 @@ async fn a_little_freed_space_is_enough() {
         },
     )
     .await;
+}
+
+/// Fault F1: the disk has too little space to take the reserve again, so that of the hub before has to be known.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reserve_of_the_hub_before_is_given_up_too() {
+    let Some(disk) = SmallDisk::start_prepared(60, LEAVE_RESERVE) else {
+        return;
+    };
+    let alice = register_client(&disk.hub.url, "alice").await;
+    register_client(&disk.hub.url, "bob").await;
+    assert!(disk.has_reserve());
+    fill_disk(&disk, &alice).await;
+    assert!(!disk.has_reserve(), "its space is used");
+}
+
+/// Fault F1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_starts_on_a_full_disk_in_the_space_of_its_reserve() {
+    let script = format!("{LEAVE_RESERVE} && {FILL_DISK}");
+    let Some(disk) = SmallDisk::start_prepared(40, &script) else {
+        return;
+    };
+    let alice = register_client(&disk.hub.url, "alice").await;
+    assert_eq!(fetch_status(&alice, "/ready").await, 200);
+    assert!(!disk.has_reserve());
+}
+
+/// Fault F1: SQLite's own words name another cause, or none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_cannot_start_on_a_full_disk_says_so() {
+    let parent = tempfile::tempdir().unwrap();
+    let Some(command) = SmallDisk::command(parent.path(), 20, FILL_DISK) else {
+        return;
+    };
+    let output = run(command, "");
+    assert_eq!(output.code, 1, "{output:?}");
+    assert!(
+        output.err.contains("the disk of disk/data is full (")
+            && output.err.contains("free at least 16 MB"),
+        "{output:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
