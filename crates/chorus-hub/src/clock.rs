@@ -96,6 +96,18 @@ impl Clock {
         }
     }
 
+    /// The wall clock and the monotonic clock at one moment: a manual clock may be advanced between two reads.
+    pub(crate) fn read_both(&self) -> (UnixMicros, Duration) {
+        match &self.0 {
+            ClockSource::System | ClockSource::Synced(_) => (self.now(), self.monotonic_now()),
+            ClockSource::Manual(at) => {
+                let steady = at.steady.load(Ordering::SeqCst);
+                let wall = UnixMicros(steady + at.leaps.load(Ordering::SeqCst));
+                (wall, Duration::from_micros(steady.unsigned_abs()))
+            }
+        }
+    }
+
     /// Monotonic time, for measuring waits; a manual clock returns its own time.
     pub fn monotonic_now(&self) -> Duration {
         match &self.0 {

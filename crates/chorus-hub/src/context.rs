@@ -1,7 +1,7 @@
 //! The context that the rules of every protocol are given: the layers below them, already built.
 
 use crate::clock::Clock;
-use crate::clock_watch::ClockWatch;
+use crate::clock_watch::{ClockWatch, ExpiryClock};
 use crate::cluster::Cluster;
 use crate::delivery::outgoing::webhook_signature::{SignatureHeaders, sign_body};
 use crate::delivery::outgoing::{OutgoingClient, PostError};
@@ -24,7 +24,6 @@ struct ContextInner {
     ready_at: Mutex<Option<Duration>>,
     /// Why the hub must stop, once there is a reason.
     fatal_fault: tokio::sync::watch::Sender<Option<String>>,
-    clock_watch: Mutex<ClockWatch>,
 }
 
 /// What the composition root puts together.
@@ -36,6 +35,7 @@ pub(crate) struct ContextParts {
     /// `None` for a hub without peers.
     pub cluster: Option<Arc<Cluster>>,
     pub seal_key: Arc<SealKey>,
+    pub clock_watch: Arc<ClockWatch>,
     /// `None` for a hub that exports no traces.
     pub span_recorder: Option<SpanRecorder>,
 }
@@ -54,13 +54,11 @@ impl WeakContext {
 impl HubContext {
     pub(crate) fn new(parts: ContextParts) -> Self {
         let opened_at = parts.options.clock.monotonic_now();
-        let clock_watch = ClockWatch::start_at(&parts.options.clock);
         Self(Arc::new(ContextInner {
             parts,
             opened_at,
             ready_at: Mutex::default(),
             fatal_fault: tokio::sync::watch::Sender::default(),
-            clock_watch: Mutex::new(clock_watch),
         }))
     }
 
@@ -183,11 +181,13 @@ impl HubContext {
         }
     }
 
-    pub(crate) fn lock_clock_watch(&self) -> std::sync::MutexGuard<'_, ClockWatch> {
-        self.0
-            .clock_watch
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn clock_watch(&self) -> &ClockWatch {
+        &self.0.parts.clock_watch
+    }
+
+    /// Tells whether stored periods are over (D-123).
+    pub(crate) fn expiry_clock(&self) -> ExpiryClock {
+        self.clock_watch().expiry_clock()
     }
 
     /// When `/ready` last made a successful write, on the monotonic clock.

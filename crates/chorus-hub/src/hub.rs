@@ -1,6 +1,7 @@
 //! The composition root: builds the layers of a hub, registers their handlers, and starts the background work.
 
 use crate::channel::delivery_attempt::ChannelDeliveryHandler;
+use crate::clock_watch::ClockWatch;
 use crate::cluster::{Cluster, HubLink, SharedSettings, connect_nats};
 use crate::context::{ContextParts, HubContext};
 use crate::delivery::outbox::OutboxHandlers;
@@ -10,9 +11,10 @@ use crate::identity::{Identity, IdentityState};
 use crate::market::jobs::JobCallbackHandler;
 use crate::seal::{SealKey, SealedData};
 use crate::settings::HubOptions;
-use crate::store::{DatabaseUrl, HubSettings, Store, explain_full_disk, seal_record};
+use crate::store::{DatabaseUrl, HubSettings, Store, counters, explain_full_disk, seal_record};
 use crate::telemetry::SpanRecorder;
 use crate::{Result, lifecycle, market, ops};
+use chorus_wire::time::UnixMicros;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -180,11 +182,13 @@ async fn open_context(
     if let Some(cluster) = &cluster {
         cluster.init_from_store(&store, newest_seq);
     }
+    let clock_watch = Arc::new(start_clock_watch(&options, &store).await?);
     store.set_hub_settings(HubSettings {
         public_url: options.public_url.trim_end_matches('/').to_owned(),
         agent_turns: options.agent_turns,
         seal_key: Some(seal_key.clone()),
         quotas: options.quotas,
+        clock_watch: Some(clock_watch.clone()),
     });
     let identity_peers = cluster.as_ref().map(|cluster| cluster.identity_peers());
     let identity = Arc::new(Identity::new(
@@ -208,8 +212,24 @@ async fn open_context(
         delivery,
         cluster,
         seal_key,
+        clock_watch,
         span_recorder,
     }))
+}
+
+/// Begins to watch the clock before anything is judged by it.
+async fn start_clock_watch(
+    options: &HubOptions,
+    store: &Store,
+) -> std::result::Result<ClockWatch, StartError> {
+    let last_pass_at = store
+        .read(async |tx| Ok(counters::read_setting(tx, counters::LAST_PASS_AT).await?))
+        .await
+        .map_err(unreadable_store)?;
+    Ok(ClockWatch::start(
+        options.clock.clone(),
+        last_pass_at.map(UnixMicros),
+    ))
 }
 
 fn choose_database(options: &HubOptions) -> DatabaseUrl {

@@ -125,6 +125,7 @@ impl IdempotentRequests {
             execution: random::new_id().to_string(),
             writer,
             expires_at: hub.clock().now().saturating_add(retention),
+            retention,
         };
         let turn = self.wait_for_turn(&claim).await;
         let resumption = match find_first(hub, &claim).await? {
@@ -197,11 +198,10 @@ async fn find_first(hub: &HubContext, claim: &RequestClaim) -> Result<FirstReque
 }
 
 async fn find_stored(hub: &HubContext, claim: &RequestClaim) -> Result<Option<StoredRequest>> {
-    let caller = claim.caller.clone();
-    let key = claim.key.key.clone();
-    let now = hub.clock().now();
+    let claim = claim.clone();
+    let clock = hub.expiry_clock();
     hub.store()
-        .read(async move |tx| Ok(request_answers::find_request(tx, &caller, &key, now).await?))
+        .read(async move |tx| Ok(request_answers::find_request(tx, &claim, clock).await?))
         .await
 }
 
@@ -277,8 +277,8 @@ impl RequestExecution {
         self.hub
             .store()
             .write(async move |txn| {
-                let (caller, key) = (&claim.caller, &claim.key.key);
-                let found = request_answers::find_request(&txn.tx, caller, key, txn.now()).await?;
+                let clock = txn.expiry_clock();
+                let found = request_answers::find_request(&txn.tx, &claim, clock).await?;
                 let is_of_other = found.is_some_and(|found| found.execution != claim.execution);
                 if is_of_other && !is_resumed {
                     return Ok(());
@@ -325,6 +325,7 @@ mod tests {
             execution: "x".into(),
             writer: None,
             expires_at: chorus_wire::time::UnixMicros(0),
+            retention: Duration::ZERO,
         };
         let first = requests.wait_for_turn(&claim("a")).await;
         let _other = requests.wait_for_turn(&claim("b")).await;

@@ -111,7 +111,9 @@ impl ResolvedCallback {
         // a later delivery attempt.
         let caller = format!("member {}", actor.member.id);
         if let Some(idempotency_key) = idempotency_key {
-            match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, now).await?
+            let clock = txn.expiry_clock();
+            match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, clock)
+                .await?
             {
                 KeyUse::Unused => {}
                 KeyUse::SameRequest(_) => return Ok(()),

@@ -41,7 +41,8 @@ pub async fn post_message(
             // may use the same key for each.
             let caller = format!("{} {id}", principal.idempotency_caller()?);
             if let Some(idempotency_key) = &idempotency_key {
-                match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, now)
+                let clock = txn.expiry_clock();
+                match idempotency::check_idempotency_key(&txn.tx, &caller, idempotency_key, clock)
                     .await?
                 {
                     KeyUse::Unused => {}

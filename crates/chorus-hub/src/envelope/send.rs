@@ -221,7 +221,8 @@ async fn append_once(
 ) -> Result<Option<LogSeq>> {
     let now = txn.now();
     if let Some((caller, key)) = keyed {
-        match idempotency::check_idempotency_key(&txn.tx, caller, key, now).await? {
+        let clock = txn.expiry_clock();
+        match idempotency::check_idempotency_key(&txn.tx, caller, key, clock).await? {
             KeyUse::SameRequest(seq) => return Ok(Some(seq)),
             KeyUse::DifferentRequest => return Err(ErrorCode::IdempotencyConflict.into()),
             KeyUse::Unused => {}
@@ -266,11 +267,11 @@ async fn find_repeated(
 ) -> Result<Option<LogSeq>> {
     let caller = caller.to_owned();
     let idempotency_key = idempotency_key.clone();
-    let now = hub.clock().now();
+    let clock = hub.expiry_clock();
     match hub
         .store()
         .read(async move |tx| {
-            Ok(idempotency::check_idempotency_key(tx, &caller, &idempotency_key, now).await?)
+            Ok(idempotency::check_idempotency_key(tx, &caller, &idempotency_key, clock).await?)
         })
         .await?
     {

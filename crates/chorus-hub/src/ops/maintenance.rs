@@ -8,7 +8,6 @@ use crate::lifecycle;
 use crate::market::jobs;
 use crate::ops::recover_webhooks;
 use crate::store::{counters, retention};
-use chorus_wire::time::UnixMicros;
 use std::time::Duration;
 
 /// How often retention runs.
@@ -39,14 +38,7 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
 /// Whether the clock can be trusted with deleting. Records the time of this pass for the next start; while it cannot be trusted,
 /// the last pass stays as it was, so that a hub that starts then does not trust it either.
 async fn may_delete(hub: &HubContext) -> Result<bool> {
-    let last_pass_at = hub
-        .store()
-        .read(async |tx| Ok(counters::read_setting(tx, counters::LAST_PASS_AT).await?))
-        .await?
-        .map(UnixMicros);
-    let is_trusted = hub
-        .lock_clock_watch()
-        .check_retention(hub.clock(), last_pass_at);
+    let is_trusted = hub.clock_watch().may_delete();
     if is_trusted {
         hub.store()
             .write(async move |txn| {

@@ -1,6 +1,7 @@
 //! Which message was sent with which `Idempotency-Key`. Keys are per caller, so that no caller blocks another's (failure 5).
 
 use super::{DbConnection, DbError, LogSeq, SqlParam};
+use crate::clock_watch::ExpiryClock;
 use chorus_wire::{limits, time::UnixMicros};
 
 /// An `Idempotency-Key` with the body it came with.
@@ -26,7 +27,7 @@ pub(crate) async fn check_idempotency_key(
     tx: &DbConnection<'_>,
     caller: &str,
     idempotency: &IdempotencyKey,
-    now: UnixMicros,
+    clock: ExpiryClock,
 ) -> Result<KeyUse, DbError> {
     const SQL: &str = "select fingerprint, seq, at from idempotency where caller = $1 and key = $2";
     let Some(row) = tx
@@ -42,13 +43,15 @@ pub(crate) async fn check_idempotency_key(
     let fingerprint = columns.maybe_bytes()?.unwrap_or_default();
     let seq = columns.id()?;
     let at = UnixMicros(columns.int()?);
-    Ok(if at.saturating_add(limits::IDEMPOTENCY_RETENTION) <= now {
-        KeyUse::Unused
-    } else if fingerprint == idempotency.fingerprint {
-        KeyUse::SameRequest(seq)
-    } else {
-        KeyUse::DifferentRequest
-    })
+    Ok(
+        if clock.is_over(at, at.saturating_add(limits::IDEMPOTENCY_RETENTION)) {
+            KeyUse::Unused
+        } else if fingerprint == idempotency.fingerprint {
+            KeyUse::SameRequest(seq)
+        } else {
+            KeyUse::DifferentRequest
+        },
+    )
 }
 
 pub(crate) async fn record_idempotency_key(

@@ -51,19 +51,6 @@ pub(crate) async fn renew_lease(
         .map(drop)
 }
 
-/// The ids of claimed jobs whose workers have not reported in time.
-pub(crate) async fn list_lapsed_jobs(
-    tx: &DbConnection<'_>,
-    now: UnixMicros,
-    limit: usize,
-) -> Result<Vec<JobId>, DbError> {
-    const SQL: &str = "select id from jobs where lease_until is not null and lease_until <= $1 order by lease_until limit $2";
-    let rows = tx
-        .query(SQL, &[SqlParam::Int(now.0), SqlParam::Int(limit as i64)])
-        .await?;
-    rows.iter().map(|row| row.id(0)).collect()
-}
-
 /// Stores what was delivered. The job now closes when the time for approval ends.
 pub(crate) async fn store_delivery(
     tx: &DbConnection<'_>,

@@ -350,20 +350,6 @@ pub(crate) async fn close_job(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// The ids of open jobs whose deadline has passed.
-pub(crate) async fn list_overdue_jobs(
-    tx: &DbConnection<'_>,
-    now: UnixMicros,
-    limit: usize,
-) -> Result<Vec<JobId>, DbError> {
-    const SQL: &str =
-        "select id from jobs where ended_at is null and deadline <= $1 order by deadline limit $2";
-    let rows = tx
-        .query(SQL, &[SqlParam::Int(now.0), SqlParam::Int(limit as i64)])
-        .await?;
-    rows.iter().map(|row| row.id(0)).collect()
-}
-
 /// The ids of jobs whose dispatch lease has expired: the hub that held it stopped or was too slow.
 pub(crate) async fn list_undispatched_jobs(
     tx: &DbConnection<'_>,

@@ -34,6 +34,7 @@ pub(crate) mod idempotency;
 mod ids;
 pub(crate) mod invites;
 pub(crate) mod job_board;
+pub(crate) mod job_expiry;
 mod job_state;
 pub(crate) mod job_updates;
 pub(crate) mod jobs;

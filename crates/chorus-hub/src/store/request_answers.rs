@@ -1,7 +1,9 @@
 //! The answers to requests with an `Idempotency-Key`, of all routes that have no such record of their own (R-27).
 
 use super::{AgentId, DbConnection, DbError, IdempotencyKey, SqlParam};
+use crate::clock_watch::ExpiryClock;
 use chorus_wire::{limits, time::UnixMicros};
+use std::time::Duration;
 
 /// The request under which an answer is stored.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub(crate) struct RequestClaim {
     /// The agent whose quota the answer counts for.
     pub writer: Option<AgentId>,
     pub expires_at: UnixMicros,
+    /// How long before `expires_at` a request of this caller and key was made.
+    pub retention: Duration,
 }
 
 /// What is stored of a request that was carried out.
@@ -30,27 +34,28 @@ pub(crate) struct StoredRequest {
 /// The request of this caller and key, unless its time is over.
 pub(crate) async fn find_request(
     tx: &DbConnection<'_>,
-    caller: &str,
-    key: &str,
-    now: UnixMicros,
+    claim: &RequestClaim,
+    clock: ExpiryClock,
 ) -> Result<Option<StoredRequest>, DbError> {
-    const SQL: &str = "select fingerprint, execution, kept, answer from request_answers
-                       where caller = $1 and key = $2 and expires_at > $3";
+    const SQL: &str = "select fingerprint, execution, kept, answer, expires_at from request_answers
+                       where caller = $1 and key = $2";
     let params = [
-        SqlParam::Text(caller),
-        SqlParam::Text(key),
-        SqlParam::Int(now.0),
+        SqlParam::Text(&claim.caller),
+        SqlParam::Text(&claim.key.key),
     ];
     let Some(row) = tx.query_first(SQL, &params).await? else {
         return Ok(None);
     };
     let mut columns = row.columns();
-    Ok(Some(StoredRequest {
+    let found = StoredRequest {
         fingerprint: columns.maybe_bytes()?.unwrap_or_default(),
         execution: columns.text()?,
         kept: columns.maybe_bytes()?,
         answer: columns.maybe_bytes()?,
-    }))
+    };
+    let expires_at = UnixMicros(columns.int()?);
+    let is_over = clock.is_over(expires_at.saturating_sub(claim.retention), expires_at);
+    Ok((!is_over).then_some(found))
 }
 
 /// Records that the request was carried out. A row of the same key whose time is over is replaced.

@@ -107,9 +107,7 @@ impl RequestScope {
     /// Whether this execution may write. Runs in the transaction, so of two hubs one finds the other's claim.
     pub(super) async fn check_claim(&self, txn: &WriteTxn<'_>) -> Result<ClaimState> {
         let claim = &self.0.claim;
-        let found =
-            request_answers::find_request(&txn.tx, &claim.caller, &claim.key.key, txn.now())
-                .await?;
+        let found = request_answers::find_request(&txn.tx, claim, txn.expiry_clock()).await?;
         match found {
             None => Ok(ClaimState::New),
             Some(found) if found.execution == claim.execution => Ok(ClaimState::Own),

@@ -6,6 +6,7 @@ use super::entry_publisher::EntryPublisher;
 use super::log::{self, DeliveryState, EntryKind, LogEntry, LogHead, NewLogEntry, SharedPart};
 use super::{DbConnection, DbError, LogSeq, SubjectId};
 use crate::Result;
+use crate::clock_watch::{ClockWatch, ExpiryClock};
 use crate::seal::SealKey;
 use crate::telemetry::SpanContext;
 use chorus_wire::{Error, secret::Secret, time::UnixMicros, usage::QuotaBounds};
@@ -23,6 +24,8 @@ pub(crate) struct HubSettings {
     pub seal_key: Option<Arc<SealKey>>,
     /// what each owner may have.
     pub quotas: QuotaBounds,
+    /// Notices leaps of the clock (D-123); a store without a hub has none.
+    pub clock_watch: Option<Arc<ClockWatch>>,
 }
 
 /// The group's transaction, as a write request sees it.
@@ -97,6 +100,14 @@ impl<'t> WriteTxn<'t> {
     /// The time of this group, the same for all its requests.
     pub fn now(&self) -> UnixMicros {
         self.now
+    }
+
+    /// Tells whether stored periods are over (D-123).
+    pub fn expiry_clock(&self) -> ExpiryClock {
+        match &self.settings.clock_watch {
+            Some(clock_watch) => clock_watch.expiry_clock(),
+            None => ExpiryClock::without_leap(self.now),
+        }
     }
 
     /// Inserts the entries that are not in the table yet, together, because on PostgreSQL each single insert is a round trip.
@@ -204,4 +215,5 @@ static EMPTY_SETTINGS: HubSettings = HubSettings {
     agent_turns: 0,
     seal_key: None,
     quotas: QuotaBounds::DEFAULT,
+    clock_watch: None,
 };

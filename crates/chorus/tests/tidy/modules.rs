@@ -33,6 +33,7 @@ const HUB: EdgeTable = &[
         "store",
         &[
             "clock",
+            "clock_watch",
             "limits",
             "memory_bounds",
             "pem",
@@ -171,6 +172,7 @@ const OPERATIONS: &[&str] = &[
 const COMPOSITION: &[&str] = &[
     "channel",
     "clock",
+    "clock_watch",
     "cluster",
     "context",
     "delivery",

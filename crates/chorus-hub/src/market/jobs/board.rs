@@ -9,6 +9,7 @@ use crate::identity::Agent;
 use crate::market::schema_checks;
 use crate::market::skills::{self, WorkerOffer};
 use crate::store::job_board::{self, JobAssignment};
+use crate::store::job_expiry;
 use crate::store::jobs::{self, JobRecord};
 use crate::store::{JobEvent, JobId, JobState, RowId, WriteTxn, job_updates, principals};
 use crate::{Principal, Result, limits};
@@ -41,7 +42,7 @@ pub async fn list_board(
     // PostgreSQL refuses NUL in text; no skill has it in its name.
     let skill_name = skill_name.map(|name| name.replace('\0', ""));
     let limit = limit.clamp(1, wire_limits::BOARD_PAGE);
-    let now = hub.clock().now();
+    let clock = hub.expiry_clock();
     let found = hub
         .store()
         .read(async move |tx| {
@@ -49,7 +50,7 @@ pub async fn list_board(
         })
         .await?;
     // An overdue job cannot be claimed, although the hub has not closed it yet.
-    let is_open = |job: &&JobRecord| job.closes_at > now;
+    let is_open = |job: &&JobRecord| !job.is_overdue(clock);
     Ok(ListPage {
         next: status::next_job_id(&found),
         rows: found
@@ -128,7 +129,7 @@ async fn assign_claim(
     let mut job = jobs::find_job(&txn.tx, job_row)
         .await?
         .ok_or(ErrorCode::NotFound)?;
-    if job.state != JobState::Open || txn.now() >= job.closes_at {
+    if job.state != JobState::Open || job.is_overdue(txn.expiry_clock()) {
         let message = "the job is no longer on the board";
         return Err(Error::new(ErrorCode::JobClosed, message));
     }
@@ -168,18 +169,19 @@ async fn assign_claim(
 /// Returns claimed jobs whose workers have not reported in time to the board. No score moves: the worker may have been stopped, and
 /// it cannot claim the job again.
 pub(super) async fn return_lapsed_jobs(hub: &HubContext) -> Result<()> {
-    let now = hub.clock().now();
+    let clock = hub.expiry_clock();
     let lapsed = hub
         .store()
-        .read(async move |tx| Ok(job_board::list_lapsed_jobs(tx, now, limits::JOBS_BATCH).await?))
+        .read(
+            async move |tx| Ok(job_expiry::list_lapsed_jobs(tx, clock, limits::JOBS_BATCH).await?),
+        )
         .await?;
     for id in lapsed {
         let job = hub
             .store()
             .read(async move |tx| Ok(jobs::find_job(tx, id).await?))
             .await?;
-        let is_lapsed = |job: &JobRecord| job.lease_until.is_some_and(|until| until <= now);
-        let Some(job) = job.filter(is_lapsed) else {
+        let Some(job) = job.filter(|job| job.is_lease_over(clock)) else {
             continue;
         };
         let back = HandBack {

@@ -14,7 +14,6 @@ use bytes::Bytes;
 use chorus_wire::market::job::{DispatchedJob, JobOutcome, JobResult, JobStatus, JobUpdateKind};
 use chorus_wire::{Error, ErrorCode};
 use serde_json::Value;
-use std::time::Duration;
 
 /// The URL to which an agent's jobs are posted; `None` when the endpoint is no valid URL.
 pub(in crate::market) fn jobs_url(api_endpoint: &str) -> Option<String> {
@@ -121,9 +120,10 @@ async fn post_job(
     body: Bytes,
 ) -> Result<std::result::Result<WebhookAnswer, PostError>> {
     let client = hub.outgoing_client();
-    let micros_left = job.closes_at.0.saturating_sub(hub.clock().now().0).max(0);
     // The endpoint has as long for a short job as for every other post: a late answer is refused by the job's deadline.
-    let max_wait = Duration::from_micros(micros_left.unsigned_abs()).max(client.handover_time());
+    let max_wait = job
+        .time_left(hub.expiry_clock())
+        .max(client.handover_time());
     let pairs = headers.pairs();
     let post = client.post_long_work(job.payee.into(), url, &pairs, body, max_wait);
     tokio::pin!(post);

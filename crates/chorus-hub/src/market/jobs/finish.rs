@@ -12,6 +12,7 @@ use crate::store::jobs::{self, JobEndRecord, JobRecord};
 use crate::store::outbox::RetryClass;
 use crate::store::{
     AgentId, EntryKind, JobEvent, JobId, JobState, NewLogEntry, SubjectId, WriteTxn, job_board,
+    job_expiry,
 };
 use crate::{Principal, Result};
 use chorus_wire::credits::Credits;
@@ -166,7 +167,7 @@ pub(super) async fn close_or_expire(
 ) -> Result<(JobRecord, bool)> {
     // Past its deadline a job ends by itself, whichever request comes first, so that the result does not
     // depend on when the hub looks for overdue jobs.
-    let is_overdue = txn.now() >= job.closes_at;
+    let is_overdue = job.is_overdue(txn.expiry_clock());
     let overdue_ending = JobEnding::when_overdue(job.state);
     let is_late = is_overdue && ending.job_event() != overdue_ending.job_event();
     if has_same_result(&job, &ending) {
@@ -302,10 +303,12 @@ fn reply_with(
 /// Closes jobs that are past their deadline: deliveries are paid, the others expire.
 pub(super) async fn close_overdue_jobs(hub: &HubContext) -> Result<()> {
     loop {
-        let now = hub.clock().now();
+        let clock = hub.expiry_clock();
         let overdue_ids = hub
             .store()
-            .read(async move |tx| Ok(jobs::list_overdue_jobs(tx, now, limits::JOBS_BATCH).await?))
+            .read(async move |tx| {
+                Ok(job_expiry::list_overdue_jobs(tx, clock, limits::JOBS_BATCH).await?)
+            })
             .await?;
         if overdue_ids.is_empty() {
             return Ok(());

@@ -74,12 +74,12 @@ pub(super) async fn hand_back(
             }
             // The worker reported after the lapsed lease was found: the report renewed it, or asked a question, during which
             // there is none.
-            let is_reported = back.kind == JobUpdateKind::Lapsed
-                && current.lease_until.is_none_or(|until| until > txn.now());
+            let clock = txn.expiry_clock();
+            let is_reported = back.kind == JobUpdateKind::Lapsed && !current.is_lease_over(clock);
             if is_reported {
                 return Ok((current, true));
             }
-            if txn.now() >= current.closes_at {
+            if current.is_overdue(clock) {
                 return finish::close_or_expire(txn, current, JobEnding::Expired).await;
             }
             if current.terms.board {

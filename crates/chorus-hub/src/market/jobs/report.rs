@@ -126,7 +126,7 @@ async fn apply_in_transaction(
     if job.state.next_state(JobEvent::Deliver).is_none() {
         return Err(ErrorCode::JobClosed.into());
     }
-    let is_late = txn.now() >= job.closes_at;
+    let is_late = job.is_overdue(txn.expiry_clock());
     let ending = match result.outcome {
         JobOutcome::Pending(note) if !is_late => {
             let job = timeline::apply_worker_note(txn, job, note.as_ref()).await?;

@@ -161,7 +161,7 @@ pub async fn answer_question(
                     "only the agent that asked for the job answers a question about it",
                 ));
             }
-            if txn.now() >= job.closes_at {
+            if job.is_overdue(txn.expiry_clock()) {
                 return Err(Error::new(ErrorCode::JobClosed, "the deadline has passed"));
             }
             move_job(txn, &mut job, JobEvent::Answer).await?;

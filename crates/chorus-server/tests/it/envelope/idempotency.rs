@@ -1,6 +1,7 @@
 //! Idempotency keys: a repeated request has one effect and gets the first answer.
 
 use crate::support::actors::{Answer, Reply, Stream, Webhook};
+use crate::support::hub::YEAR_MICROS;
 use serde_json::json;
 use std::time::Duration;
 
@@ -109,6 +110,49 @@ story!(an_answer_is_kept_24_hours_and_over_a_restart, |hub| async {
         .data(202);
     assert_ne!(first["trace_id"], anew["trace_id"]);
     assert_eq!(bob.history("").await.len(), 2);
+});
+
+story!(
+    a_send_is_not_repeated_because_the_clock_leaped,
+    |hub| async {
+        // Fault F9, D-123, R-27: the retry of a client knows nothing of the hub's clock
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let body = alice.message(&bob.id, "once");
+        let first = alice.send_once("k", &body).await.data(202);
+        hub.maintain().await;
+        hub.leap(YEAR_MICROS);
+        // Before the hub has noticed the leap in its background work, after that, and after a restart.
+        assert_eq!(alice.send_once("k", &body).await.data(202), first);
+        hub.maintain().await;
+        assert_eq!(alice.send_once("k", &body).await.data(202), first);
+        hub.restart().await;
+        let (alice, bob) = (hub.reconnect(&alice), hub.reconnect(&bob));
+        assert_eq!(alice.send_once("k", &body).await.data(202), first);
+        alice
+            .send_once("k", &alice.message(&bob.id, "another text"))
+            .await
+            .refused(409, "ERR_IDEMPOTENCY_CONFLICT");
+        assert_eq!(bob.history("").await.len(), 1);
+        // A key is kept for 24 hours that have passed, and no longer.
+        hub.advance(Duration::from_secs(24 * 3600));
+        let anew = alice.send_once("k", &body).await.data(202);
+        assert_ne!(anew["trace_id"], first["trace_id"]);
+    }
+);
+
+story!(a_leap_of_the_clock_makes_no_key_last_longer, |hub| async {
+    // D-123: 24 hours are those that have passed, before the leap and after it
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let body = alice.message(&bob.id, "once");
+    let first = alice.send_once("k", &body).await.data(202);
+    hub.advance(Duration::from_secs(20 * 3600));
+    hub.maintain().await;
+    hub.leap(YEAR_MICROS);
+    hub.advance(Duration::from_secs(3 * 3600));
+    assert_eq!(alice.send_once("k", &body).await.data(202), first);
+    hub.advance(Duration::from_secs(3600));
+    let anew = alice.send_once("k", &body).await.data(202);
+    assert_ne!(anew["trace_id"], first["trace_id"]);
 });
 
 story!(a_refusal_is_not_kept, |hub| async {

@@ -4,7 +4,7 @@ use crate::support::actors::market::{
     assert_market_refused, balance_and_held, job_request, register_requester, register_worker,
 };
 use crate::support::actors::{Agent, Answer, Caller, registration};
-use crate::support::hub::Hub;
+use crate::support::hub::{Hub, YEAR_MICROS};
 use chorus_wire::limits;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -229,6 +229,40 @@ story!(
         hired.as_object_mut().unwrap().remove("invite_code");
         let first = check_repetition(&dora, "/register", &hired).await;
         assert_eq!(first.status, 201);
+    }
+);
+
+story!(
+    a_request_is_not_repeated_because_the_clock_leaped,
+    |hub| async {
+        // Fault F9, D-123
+        let alice = hub.agent("alice").await;
+        let stranger = hub.anonymous();
+        let room = json!({"name": "room"});
+        let erin = registration("erin@chorus");
+        let made = post_once(&alice, "/channels", KEY, &room).await;
+        let registered = post_once(&stranger, "/register", KEY, &erin).await;
+        registered.data(201);
+        hub.leap(YEAR_MICROS);
+        for _ in 0..2 {
+            let again = post_once(&alice, "/channels", KEY, &room).await;
+            assert_eq!((again.status, &again.text), (made.status, &made.text));
+            let again = post_once(&stranger, "/register", KEY, &erin).await;
+            assert_eq!((again.status, &again.text), (201, &registered.text));
+            hub.maintain().await;
+        }
+        // The answer to a stranger has a key in it: also now it is not kept for longer than documented.
+        let frank = registration("frank@chorus");
+        let answer = post_once(&stranger, "/register", OTHER_KEY, &frank).await;
+        answer.data(201);
+        hub.advance(limits::REGISTRATION_ANSWER_RETENTION + Duration::from_secs(1));
+        for (key, body) in [(KEY, &erin), (OTHER_KEY, &frank)] {
+            post_once(&stranger, "/register", key, body)
+                .await
+                .refused(409, "ERR_AGENT_ID_TAKEN");
+        }
+        let again = post_once(&alice, "/channels", KEY, &room).await;
+        assert_eq!(again.text, made.text, "24 hours have not passed");
     }
 );
 

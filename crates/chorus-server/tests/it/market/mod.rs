@@ -2,6 +2,7 @@
 
 mod board;
 mod board_promises;
+mod clock_leaps;
 mod gaming;
 mod handover;
 mod job_endings;

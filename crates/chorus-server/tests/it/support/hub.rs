@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub const OPERATOR_KEY: &str = "operator-key-of-the-stories";
+/// A leap of the clock after which everything stored seems old.
+pub const YEAR_MICROS: i64 = 365 * 86_400 * 1_000_000;
 
 pub struct Hub {
     /// One, or several that share a database.
