@@ -129,7 +129,7 @@ impl OriginPolicy {
         if !is_strict && !self.listen_ip.is_loopback() {
             return Ok(());
         }
-        // A browser always sends Host. A request without it is of a simple health check.
+        // A browser always sends Host. Only HTTP/1.0 may leave it out, as simple health checks do.
         for host in headers.get_all(header::HOST) {
             if host.as_bytes() == self.listen_host.as_bytes() {
                 continue;

@@ -18,7 +18,7 @@ use chorus_hub::Principal;
 use chorus_hub::telemetry::within_scope;
 use chorus_wire::{Error, ErrorCode, limits};
 use futures_util::FutureExt;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use std::{panic::AssertUnwindSafe, pin::pin, time::Instant};
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -171,6 +171,7 @@ async fn dispatch_request(
     budget: &mut Option<RemainingBudget>,
 ) -> Result<Response, Error> {
     check_header_size(request.headers())?;
+    check_host_line(request.version(), request.headers())?;
     let is_tool_route = route.is_some_and(|route| TOOL_ROUTES.contains(&route));
     state
         .origin_policy
@@ -236,6 +237,18 @@ fn check_header_size(headers: &HeaderMap) -> Result<(), Error> {
     Ok(())
 }
 
+/// RFC 9112, section 3.2: a proxy before the hub may route by the other one of two hosts, or by one that it made up (D-124).
+fn check_host_line(version: Version, headers: &HeaderMap) -> Result<(), Error> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let message = match (hosts.next(), hosts.next()) {
+        (Some(_), None) => return Ok(()),
+        (None, _) if version == Version::HTTP_10 => return Ok(()),
+        (None, _) => "Host is missing: every request in HTTP/1.1 has this header",
+        (Some(_), Some(_)) => "Host is there twice: a request has this header once",
+    };
+    Err(Error::invalid_field("Host", message))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,7 +286,10 @@ mod tests {
         path: &str,
         headers: &[(&str, &str)],
     ) -> Response {
-        let mut request = Request::builder().method(method).uri(path);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "hub.test");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -1,7 +1,7 @@
 //! The framing of streams: one HTTP chunk per event, also when many are written at once.
 
 use crate::support::actors::{Agent, STEP_TIMEOUT};
-use crate::support::hub::{Hub, within};
+use crate::support::hub::{Hub, eventually, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -90,6 +90,22 @@ single_hub_story!(the_last_event_is_followed_by_the_end, |hub| async {
     let closing = stream.next_chunk().await;
     assert!(closing.starts_with("event: closing\nretry: "), "{closing}");
     assert_eq!(stream.next_chunk().await, "");
+});
+
+sqlite_story!(a_reader_that_closes_its_side_has_left, |hub| async {
+    // D-124: the end of its input is all that tells the hub of a reader that is gone
+    let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+    let (mut stream, _) = RawStream::open(&hub, &bob, "HTTP/1.1").await;
+    stream.next_chunk().await;
+    alice
+        .send_expecting(&bob.id, "while there", "delivered_sse")
+        .await;
+    stream.socket.shutdown().await.unwrap();
+    eventually("bob is offline", async || {
+        let answer = alice.send(&bob.id, "while away").await;
+        answer.json()["data"]["delivery"] == "queued"
+    })
+    .await;
 });
 
 story!(http_1_0_gets_the_events_without_chunks, |hub| async {

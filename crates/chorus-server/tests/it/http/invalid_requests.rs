@@ -187,6 +187,58 @@ story!(what_is_not_http_is_refused_or_closed, |hub| async {
     hub.anonymous().get("/health").await.data(200);
 });
 
+story!(a_request_names_its_host_once, |hub| async {
+    // D-124, RFC 9112 section 3.2; POST /messages does not go through the router
+    let send = "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    for request in [
+        "GET /health HTTP/1.1\r\n\r\n",
+        "GET /health HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n",
+        "GET /health HTTP/1.0\r\nhost: localhost\r\nhost: localhost\r\n\r\n",
+        "GET /nothing HTTP/1.1\r\n\r\n",
+        &format!("POST /messages HTTP/1.1\r\n{send}"),
+        &format!("POST /messages HTTP/1.1\r\nhost: localhost\r\nhost: other\r\n{send}"),
+    ] {
+        let (status, head, body) = raw(&hub, request.as_bytes()).await;
+        assert_eq!(status, 400, "{request}: {head} {body}");
+        is_failure(&body, "ERR_VALIDATION");
+        assert!(body.contains("Host"), "{body}");
+    }
+    let simple_check = b"GET /health HTTP/1.0\r\n\r\n";
+    assert_eq!(raw(&hub, simple_check).await.0, 200);
+    let once = format!("POST /messages HTTP/1.1\r\nhost: localhost\r\n{send}");
+    assert_eq!(raw(&hub, once.as_bytes()).await.0, 401);
+});
+
+sqlite_story!(two_lengths_of_a_body_hide_no_request, |hub| async {
+    // D-124: the chunks count, and the connection ends, so that nothing after the body can be taken for a request
+    let hidden = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let head = "POST /register HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let chunked = "transfer-encoding: chunked\r\n";
+    for lengths in [
+        format!("content-length: 5\r\n{chunked}"),
+        format!("{chunked}content-length: 5\r\n"),
+    ] {
+        let request = format!("{head}{lengths}\r\n0\r\n\r\n{hidden}");
+        let mut socket = TcpStream::connect(hub.addr()).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // The close may be a reset, because the hidden request is not read.
+        let reading = async { while let Ok(1..) = socket.read_buf(&mut answer).await {} };
+        crate::support::hub::within(STEP_TIMEOUT, reading)
+            .await
+            .expect("the connection is closed");
+        let answer = String::from_utf8_lossy(&answer).to_ascii_lowercase();
+        assert!(answer.starts_with("http/1.1 400"), "{answer}");
+        assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+        assert_eq!(answer.matches("http/1.1 ").count(), 1, "{answer}");
+    }
+    // The same coding named twice is one.
+    let body = registration("chunked@chorus").to_string();
+    let size = body.len();
+    let doubled = format!("{head}{chunked}{chunked}\r\n{size:x}\r\n{body}\r\n0\r\n\r\n");
+    assert_eq!(raw(&hub, doubled.as_bytes()).await.0, 201);
+});
+
 story!(a_failed_request_has_no_partial_effect, |hub| async {
     // "Bad input": a body that stops half-way registers no agent
     let body = registration("half@chorus").to_string();

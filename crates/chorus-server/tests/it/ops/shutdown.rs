@@ -20,9 +20,11 @@ story!(
         ];
         let mut events = hub.operator().stream("/events").await;
         let mut half = TcpStream::connect(hub.addr()).await.unwrap();
-        half.write_all(b"POST /register HTTP/1.1\r\ncontent-length: 100\r\n\r\n{")
-            .await
-            .unwrap();
+        half.write_all(
+            b"POST /register HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
+        )
+        .await
+        .unwrap();
         let _idle = TcpStream::connect(hub.addr()).await.unwrap();
         within(Duration::from_secs(5), hub.stop())
             .await
