@@ -19,7 +19,7 @@ struct SmallDisk {
     hub: Hub,
     /// The file system, as seen from outside of the hub's mount namespace.
     folder: PathBuf,
-    _parent: tempfile::TempDir,
+    parent: tempfile::TempDir,
 }
 
 /// Makes a data directory as a hub that was killed left it, with its reserve.
@@ -35,14 +35,15 @@ impl SmallDisk {
     /// Runs a script on the new disk before the hub starts on it.
     fn start_prepared(megabytes: u32, script: &str) -> Option<Self> {
         let parent = tempfile::tempdir().unwrap();
-        let command = Self::command(parent.path(), megabytes, script)?;
+        let mut command = Self::command(parent.path(), megabytes, script)?;
+        command.stderr(std::fs::File::create(parent.path().join("log")).unwrap());
         let hub = Hub::start_command(command);
         let root = PathBuf::from(format!("/proc/{}/root", hub.process.id()));
         let folder = root.join(parent.path().join("disk").strip_prefix("/").unwrap());
         Some(Self {
             hub,
             folder,
-            _parent: parent,
+            parent,
         })
     }
 
@@ -75,6 +76,12 @@ impl SmallDisk {
             )
             .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         Some(command)
+    }
+
+    /// How many lines of the hub's log say that writes were not committed.
+    fn count_refusal_lines(&self) -> usize {
+        let log = std::fs::read_to_string(self.parent.path().join("log")).unwrap();
+        log.matches("a write group was not committed").count()
     }
 
     fn has_reserve(&self) -> bool {
@@ -134,6 +141,16 @@ async fn a_full_disk_is_reported_and_heals_without_a_restart() {
     assert_eq!(fetch_status(&alice, "/ready").await, 200);
     let (ballast, mut sent) = fill_disk(&disk, &alice).await;
     assert_eq!(fetch_status(&alice, "/health").await, 200, "reads go on");
+    // Fault F5: one line a second about the same failure, however many writes it fails.
+    let lines_before = disk.count_refusal_lines();
+    let refusing_since = Instant::now();
+    for _ in 0..300 {
+        sent += send_until_refused(&alice, sent, 1).await;
+    }
+    let seconds = refusing_since.elapsed().as_secs() as usize;
+    let lines = disk.count_refusal_lines() - lines_before;
+    assert!(lines <= seconds + 5, "{lines} lines in {seconds} s");
+    assert!(disk.count_refusal_lines() > 0);
     std::fs::File::options()
         .write(true)
         .open(&ballast)

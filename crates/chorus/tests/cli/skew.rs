@@ -1,10 +1,10 @@
 //! Hubs on machines whose clocks are a minute off, or jump by a minute while the hub runs. Hubs use the clock of the database,
 //! so no client sees a difference (D-03, D-83).
 
-use crate::actors::{OPERATOR, TIMEOUT};
+use crate::actors::{Hub, OPERATOR, TIMEOUT};
 use crate::crash::{envelope, register_client, register_with_key};
 use crate::faults::{Load, eventually};
-use crate::skewed_hubs::{NEAR, SkewedHubs, unix_now};
+use crate::skewed_hubs::{NEAR, SkewedHubs, libfaketime, shift_clock, unix_now, write_offset};
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
 use chorus_client::identity::RegistrationRequest;
@@ -403,4 +403,35 @@ async fn a_clock_jump_under_load_has_no_effect() {
     assert_eq!(status, JobStatus::Pending, "the job does not expire early");
     assert_in_order(&fetch_rows(&load.bob).await, started_at);
     load.stop_and_check().await;
+}
+
+/// Fault F9, D-123: a hub on a file has only the clock of its machine. It says that the clock was set, and repeats nothing for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_on_a_file_logs_a_leap_of_the_clock_and_still_knows_a_request() {
+    let Some(library) = libfaketime() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let [offset, log] = ["hub.time", "log"].map(|name| folder.path().join(name));
+    write_offset(&offset, 0);
+    let mut command = Hub::command(folder.path(), &["--data-dir", "data"]);
+    shift_clock(&mut command, &library, &offset);
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let hub = Hub::start_command(command);
+    let alice = register_client(&hub.url, "alice").await;
+    register_client(&hub.url, "bob").await;
+    let send_once = async || {
+        let answer = crate::split::send_with_key(&alice, "alice", "bob", "once", "one-key").await;
+        let body: serde_json::Value = serde_json::from_slice(&answer.unwrap().body).unwrap();
+        body["data"]["trace_id"].clone()
+    };
+    let first = send_once().await;
+    assert!(first.is_string(), "{first}");
+    write_offset(&offset, 48 * 60 * MINUTE);
+    eventually("the leap is logged", async || {
+        let log = std::fs::read_to_string(&log).unwrap();
+        log.contains("the machine's clock leaped; nothing is deleted for a day")
+    })
+    .await;
+    assert_eq!(send_once().await, first);
 }

@@ -6,7 +6,7 @@ use chorus_client::HubClient;
 use chorus_wire::secret::Secret;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Max delay of a busy machine in seconds: much less than a clock is off.
@@ -26,6 +26,25 @@ pub fn libfaketime() -> Option<PathBuf> {
     is_available("libfaketime", found.is_some())
         .then_some(found)
         .flatten()
+}
+
+/// Lets a process read its clock with the offset that is in a file.
+pub fn shift_clock(command: &mut Command, library: &Path, file: &Path) {
+    command
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME_TIMESTAMP_FILE", file)
+        .env("FAKETIME_NO_CACHE", "1");
+    // The monotonic clock is not shifted: machines measure durations alike.
+    command
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .env("DONT_FAKE_MONOTONIC", "1");
+}
+
+/// Sets the offset in seconds, in one step.
+pub fn write_offset(file: &Path, seconds: i64) {
+    let new_file = file.with_extension("new");
+    std::fs::write(&new_file, format!("{seconds:+}\n")).unwrap();
+    std::fs::rename(new_file, file).unwrap();
 }
 
 /// Hubs with shifted clocks; the offset of each is in a file that may change while the hub runs.
@@ -49,14 +68,7 @@ impl SkewedHubs {
                     .servers
                     .hub_command(&name, "127.0.0.1:0", &skewed.servers.nats);
             command.args(["--operator-key", OPERATOR, "--allow-private-endpoints"]);
-            command
-                .env("LD_PRELOAD", &library)
-                .env("FAKETIME_TIMESTAMP_FILE", skewed.file(number));
-            command.env("FAKETIME_NO_CACHE", "1");
-            // The monotonic clock is not shifted: machines measure durations alike.
-            command
-                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-                .env("DONT_FAKE_MONOTONIC", "1");
+            shift_clock(&mut command, &library, &skewed.file(number));
             skewed.set_offset(number, *seconds);
             skewed.hubs.push(Hub::start_command(command));
             skewed.await_offset(number, *seconds);
@@ -69,9 +81,7 @@ impl SkewedHubs {
     }
 
     fn set_offset(&self, number: usize, seconds: i64) {
-        let new_file = self.servers.folder.path().join("new.time");
-        std::fs::write(&new_file, format!("{seconds:+}\n")).unwrap();
-        std::fs::rename(new_file, self.file(number)).unwrap();
+        write_offset(&self.file(number), seconds);
     }
 
     /// Waits until the `date` header of a hub shows this offset.
