@@ -1,8 +1,9 @@
-//! Which jobs are past their deadline, and which claims past their lease, also after the clock leaped (D-123).
+//! Which jobs are past their deadline, and which claims and dispatches past their lease, also after the clock leaped (D-123).
 
 use super::jobs::JobRecord;
 use super::{DbConnection, DbError, JobId, JobState, SqlParam};
 use crate::clock_watch::ExpiryClock;
+use crate::limits::OUTBOX_LEASE;
 use chorus_wire::limits;
 use chorus_wire::time::UnixMicros;
 use std::time::Duration;
@@ -89,4 +90,43 @@ pub(crate) async fn list_lapsed_jobs(
     ];
     let rows = tx.query(SQL, &params).await?;
     rows.iter().map(|row| row.id(0)).collect()
+}
+
+/// The ids of jobs whose dispatch lease is over: the hub that held it stopped or was too slow. By the wall clock alone, a leap would
+/// end the lease of a post that is under way.
+pub(crate) async fn list_undispatched_jobs(
+    tx: &DbConnection<'_>,
+    clock: ExpiryClock,
+    limit: usize,
+) -> Result<Vec<JobId>, DbError> {
+    const SQL: &str = "
+        select id from jobs where state = 'held' and attempt_at <= $1
+        and (attempt_at <= $2 or attempt_at >= $3) order by attempt_at limit $4";
+    let params = [
+        SqlParam::Int(clock.now().0),
+        SqlParam::Int(clock.now_before_leap().0),
+        SqlParam::Int(clock.leaped_at().saturating_add(OUTBOX_LEASE).0),
+        SqlParam::Int(limit as i64),
+    ];
+    let rows = tx.query(SQL, &params).await?;
+    rows.iter().map(|row| row.id(0)).collect()
+}
+
+/// Leases the dispatch of a job anew; false when its lease is not over.
+pub(crate) async fn lease_dispatch(
+    tx: &DbConnection<'_>,
+    id: JobId,
+    clock: ExpiryClock,
+) -> Result<bool, DbError> {
+    const SQL: &str = "
+        update jobs set attempt_at = $5 where id = $1 and state = 'held' and attempt_at <= $2
+        and (attempt_at <= $3 or attempt_at >= $4)";
+    let params = [
+        SqlParam::id(id),
+        SqlParam::Int(clock.now().0),
+        SqlParam::Int(clock.now_before_leap().0),
+        SqlParam::Int(clock.leaped_at().saturating_add(OUTBOX_LEASE).0),
+        SqlParam::Int(clock.now().saturating_add(OUTBOX_LEASE).0),
+    ];
+    Ok(tx.execute(SQL, &params).await? == 1)
 }

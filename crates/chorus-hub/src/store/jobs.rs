@@ -350,41 +350,6 @@ pub(crate) async fn close_job(
     tx.execute(SQL, &params).await.map(drop)
 }
 
-/// The ids of jobs whose dispatch lease has expired: the hub that held it stopped or was too slow.
-pub(crate) async fn list_undispatched_jobs(
-    tx: &DbConnection<'_>,
-    now: UnixMicros,
-    limit: usize,
-) -> Result<Vec<JobId>, DbError> {
-    const SQL: &str = "select id from jobs where state = 'held' and attempt_at <= $1 order by attempt_at limit $2";
-    let rows = tx
-        .query(SQL, &[SqlParam::Int(now.0), SqlParam::Int(limit as i64)])
-        .await?;
-    rows.iter().map(|row| row.id(0)).collect()
-}
-
-/// Leases the dispatch of a job until `lease_until`; false when it is not due.
-pub(crate) async fn lease_dispatch(
-    tx: &DbConnection<'_>,
-    id: JobId,
-    now: UnixMicros,
-    lease_until: UnixMicros,
-) -> Result<bool, DbError> {
-    const SQL: &str =
-        "update jobs set attempt_at = $3 where id = $1 and state = 'held' and attempt_at <= $2";
-    Ok(tx
-        .execute(
-            SQL,
-            &[
-                SqlParam::id(id),
-                SqlParam::Int(now.0),
-                SqlParam::Int(lease_until.0),
-            ],
-        )
-        .await?
-        == 1)
-}
-
 /// In which role the agent takes part in the listed jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobRole {

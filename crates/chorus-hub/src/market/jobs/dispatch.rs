@@ -8,7 +8,9 @@ use crate::context::HubContext;
 use crate::delivery::outgoing::webhook_signature::SignatureHeaders;
 use crate::delivery::outgoing::{PostError, WebhookAnswer};
 use crate::store::jobs::{self, JobRecord};
-use crate::store::{EntryKind, JobEvent, JobId, JobState, NewLogEntry, WriteTxn, principals};
+use crate::store::{
+    EntryKind, JobEvent, JobId, JobState, NewLogEntry, WriteTxn, job_expiry, principals,
+};
 use crate::telemetry;
 use bytes::Bytes;
 use chorus_wire::market::job::{DispatchedJob, JobOutcome, JobResult, JobStatus, JobUpdateKind};
@@ -39,19 +41,18 @@ pub(super) fn spawn_dispatch(hub: &HubContext, job_row: JobId) {
 /// Dispatches jobs again whose dispatch was interrupted by a shutdown or found no free request
 /// slot. So a worker may get a job twice, with the same job_id.
 pub(super) async fn retry_waiting_dispatches(hub: &HubContext) -> Result<()> {
-    let now = hub.clock().now();
+    let clock = hub.expiry_clock();
     let ids = hub
         .store()
         .read(async move |tx| {
-            Ok(jobs::list_undispatched_jobs(tx, now, crate::limits::JOBS_BATCH).await?)
+            Ok(job_expiry::list_undispatched_jobs(tx, clock, crate::limits::JOBS_BATCH).await?)
         })
         .await?;
     for id in ids {
         let leased = hub
             .store()
             .write(async move |txn| {
-                let lease_until = txn.now().saturating_add(crate::limits::OUTBOX_LEASE);
-                Ok(jobs::lease_dispatch(&txn.tx, id, txn.now(), lease_until).await?)
+                Ok(job_expiry::lease_dispatch(&txn.tx, id, txn.expiry_clock()).await?)
             })
             .await?;
         if leased {
