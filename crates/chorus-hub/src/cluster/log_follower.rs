@@ -146,7 +146,7 @@ async fn request_accepted_seqs(
         .announce(&PeerAnnouncement::Grew(client.hub_id, log_seq))
         .await;
     let requests = seqs_by_hub.into_iter().map(|(hub, seqs)| {
-        let request = PeerRequest::Took {
+        let request = PeerRequest::AcceptedEntries {
             upto: log_seq,
             seqs,
         };

@@ -184,11 +184,11 @@ impl Membership {
     /// A page of this hub's presence, for a peer that fetches all of it.
     pub fn build_presence_page(&self, after: SubjectId) -> PresencePage {
         let own = lock_mutex(&self.own_presence);
-        let places = own.table.list_after(after, limits::PEER_MESSAGE_ITEMS);
+        let presences = own.table.list_after(after, limits::PEER_MESSAGE_ITEMS);
         PresencePage {
-            news: own.delta_number,
-            wakers: own.table.list_wakers(&places),
-            places,
+            delta_number: own.delta_number,
+            wakers: own.table.list_wakers(&presences),
+            presences,
         }
     }
 
@@ -204,7 +204,7 @@ impl Membership {
         loop {
             let (delta, change_count) = self.collect_delta();
             if let Some(delta) = delta {
-                self.send_to_peers(encode_message(&PeerRequest::News(delta)))
+                self.send_to_peers(encode_message(&PeerRequest::ApplyDelta(delta)))
                     .await;
             }
             if let Some(change_count) = change_count {
@@ -255,9 +255,9 @@ impl Membership {
         let delta = PresenceDelta {
             hub: self.client.hub_id,
             number,
-            places: presences,
+            presences,
             wakers,
-            heard: agents_seen,
+            agents_seen,
         };
         (Some(delta), change_count)
     }

@@ -283,7 +283,7 @@ fn describe_connect_error(error: &ConnectError) -> String {
     if error.kind() == ConnectErrorKind::AuthorizationViolation {
         "the server does not know us by this user, token or credentials file".into()
     } else if text.contains("UnknownIssuer") {
-        "the server's certificate is signed by nobody we trust; --bus-root-cert says whom to trust"
+        "the server's certificate is signed by no authority that this hub trusts; --bus-root-cert names one to trust"
             .into()
     } else if text.contains("InvalidContentType") {
         "the server speaks no TLS; switch it on there, or say nats:// to talk in the clear".into()

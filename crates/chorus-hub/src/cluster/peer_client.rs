@@ -23,7 +23,8 @@ const RECONNECT_GRACE: Duration = Duration::from_secs(1);
 
 /// The NATS subject of announcements to all hubs.
 pub(super) const ANNOUNCEMENT_SUBJECT: &str = "all";
-/// The NATS subject on which a starting hub asks for the settings of the others, without authentication.
+/// The NATS subject on which a starting hub asks for the settings of the others, without authentication. Hubs of all
+/// versions use this spelling (D-94).
 pub(super) const SETTINGS_SUBJECT: &str = "alike";
 
 /// The connection of this hub, and the peers that it knows.
@@ -156,7 +157,7 @@ impl PeerClient {
         if !self.is_connected() {
             return Err(RequestError::Timeout);
         }
-        let payload = encode_message(&PeerRequest::Room(query));
+        let payload = encode_message(&PeerRequest::QueryFrames(query));
         let requests = self
             .peers
             .peer_ids()
@@ -176,7 +177,7 @@ impl PeerClient {
         query: FrameQuery,
         parse: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<T, RequestError> {
-        let payload = encode_message(&PeerRequest::Room(query));
+        let payload = encode_message(&PeerRequest::QueryFrames(query));
         let deadline = Instant::now() + limits::PEER_COUNT_TIMEOUT;
         let answer = self.query_until(hub, payload, deadline, parse).await?;
         answer
@@ -227,7 +228,7 @@ impl PeerClient {
         for hub in self.peers.peer_ids() {
             // A peer that is too old for this request answers nothing, and is assumed to have the same settings.
             let answer = self
-                .request_peer(hub, encode_message(&PeerRequest::Alike))
+                .request_peer(hub, encode_message(&PeerRequest::ReadSettings))
                 .await
                 .unwrap_or_default();
             if let Some(setting) = decode_message::<SharedSettings>(&answer)

@@ -110,12 +110,12 @@ impl PeerServer {
 
     async fn handle_request(&self, message: InboundMessage) {
         let answer = match decode_message(&message.payload) {
-            Some(PeerRequest::News(delta)) if self.client.peers.has_peer(delta.hub) => {
+            Some(PeerRequest::ApplyDelta(delta)) if self.client.peers.has_peer(delta.hub) => {
                 self.membership.apply_delta(delta);
                 Bytes::new()
             }
             // An unknown peer waits for its answer until it is known: then its streams count at every hub.
-            Some(PeerRequest::News(delta)) => {
+            Some(PeerRequest::ApplyDelta(delta)) => {
                 let membership = self.membership.clone();
                 return self
                     .spawn_reply(message, async move {
@@ -124,22 +124,22 @@ impl PeerServer {
                     })
                     .await;
             }
-            Some(PeerRequest::Places(_, after)) => {
+            Some(PeerRequest::ListPresence(_, after)) => {
                 encode_message(&self.membership.build_presence_page(after))
             }
-            Some(PeerRequest::Heard(after)) => {
+            Some(PeerRequest::ListAgentsSeen(after)) => {
                 encode_message(&self.membership.list_agents_seen(after))
             }
-            Some(PeerRequest::Alike) => encode_message(&self.settings),
+            Some(PeerRequest::ReadSettings) => encode_message(&self.settings),
             Some(PeerRequest::Spend(claims)) => {
                 encode_message(&self.budget_sync.decide_claims(&claims))
             }
-            Some(PeerRequest::Took { upto, seqs }) => {
+            Some(PeerRequest::AcceptedEntries { upto, seqs }) => {
                 let log_follower = self.log_follower.clone();
                 let answer = async move { log_follower.answer_accepted_seqs(upto, seqs).await };
                 return self.spawn_reply(message, answer).await;
             }
-            Some(PeerRequest::Room(query)) => {
+            Some(PeerRequest::QueryFrames(query)) => {
                 let frames = self.registered_frames.clone();
                 return self
                     .spawn_reply(message, answer_frame_query(frames, query))

@@ -1,5 +1,6 @@
 //! The messages between hubs of a cluster. None of them is the only copy of durable data (invariant 4). Hubs of two versions work
-//! together during an upgrade: a new field has a default, and an unknown request is answered at once with nothing (D-94).
+//! together during an upgrade: a new field has a default, an unknown request is answered at once with nothing, and a name that is
+//! changed here keeps its old spelling on the bus (D-94).
 
 use crate::identity::rate_limit::{BudgetClaim, CallerId};
 use crate::store::{AgentId, LogSeq, SubjectId};
@@ -30,7 +31,8 @@ pub(super) struct Heartbeat {
     /// checksum fetches the presence again.
     pub subjects: usize,
     pub sum: u64,
-    pub news: u64,
+    #[serde(rename = "news")]
+    pub delta_number: u64,
 }
 
 /// The presence of one subject at a hub: its id, its open streams, its frame sessions.
@@ -43,19 +45,25 @@ pub(super) type WakerCount = (SubjectId, u32);
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum PeerRequest {
     /// A presence delta; the answer says that it was applied.
-    News(PresenceDelta),
+    #[serde(rename = "News")]
+    ApplyDelta(PresenceDelta),
     /// Which of these entries did a stream accept? Answered once the log is read up to `upto`.
-    Took { upto: LogSeq, seqs: Vec<LogSeq> },
+    #[serde(rename = "Took")]
+    AcceptedEntries { upto: LogSeq, seqs: Vec<LogSeq> },
     /// The presence after this subject, as a [`PresencePage`].
-    Places(HubId, SubjectId),
+    #[serde(rename = "Places")]
+    ListPresence(HubId, SubjectId),
     /// Spending of callers, and requests for one more; answered with a decision for each.
     Spend(Vec<BudgetClaim>),
-    /// The agents after this one that were seen or refused a job, as in [`PresenceDelta::heard`].
-    Heard(AgentId),
+    /// The agents after this one that were seen or refused a job, as in [`PresenceDelta::agents_seen`].
+    #[serde(rename = "Heard")]
+    ListAgentsSeen(AgentId),
     /// The settings that must be equal at all hubs, as [`SharedSettings`].
-    Alike,
+    #[serde(rename = "Alike")]
+    ReadSettings,
     /// A query that the frame protocol answers.
-    Room(FrameQuery),
+    #[serde(rename = "Room")]
+    QueryFrames(FrameQuery),
 }
 
 /// Settings that must be equal at all hubs; otherwise a hub could not read what another writes (D-87).
@@ -84,10 +92,12 @@ pub(super) struct PresenceDelta {
     pub hub: HubId,
     /// One more than the last; 0 for an empty delta that only tests whether the peer answers.
     pub number: u64,
-    pub places: Vec<SubjectPresence>,
-    /// Those of `places` that have wakers.
+    #[serde(rename = "places")]
+    pub presences: Vec<SubjectPresence>,
+    /// Those of `presences` that have wakers.
     pub wakers: Vec<WakerCount>,
-    pub heard: Vec<AgentSeen>,
+    #[serde(rename = "heard")]
+    pub agents_seen: Vec<AgentSeen>,
 }
 
 /// An agent, and how many microseconds ago it was seen; negative when it refused a job.
@@ -97,9 +107,11 @@ pub(super) type AgentSeen = (AgentId, i64);
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct PresencePage {
-    pub news: u64,
-    pub places: Vec<SubjectPresence>,
-    /// Those of `places` that have wakers.
+    #[serde(rename = "news")]
+    pub delta_number: u64,
+    #[serde(rename = "places")]
+    pub presences: Vec<SubjectPresence>,
+    /// Those of `presences` that have wakers.
     pub wakers: Vec<WakerCount>,
 }
 
@@ -117,7 +129,8 @@ pub(crate) enum FrameQuery {
         sender: AgentId,
         id: uuid::Uuid,
         epoch: u64,
-        place: u64,
+        #[serde(rename = "place")]
+        seq: u64,
     },
 }
 
@@ -128,4 +141,71 @@ pub(super) fn encode_message<T: Serialize>(message: &T) -> Bytes {
 /// `None` for a message that only a newer hub knows.
 pub(super) fn decode_message<T: DeserializeOwned>(payload: &[u8]) -> Option<T> {
     serde_json::from_slice(payload).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(message: &impl Serialize) -> String {
+        String::from_utf8(encode_message(message).to_vec()).unwrap()
+    }
+
+    /// D-94: a hub of the release before reads these spellings during an upgrade.
+    #[test]
+    fn names_on_the_bus_keep_their_spelling() {
+        let delta = PresenceDelta {
+            hub: 1,
+            number: 2,
+            presences: vec![(SubjectId(7), 1, 0)],
+            wakers: Vec::new(),
+            agents_seen: Vec::new(),
+        };
+        let requests = [
+            (
+                PeerRequest::ApplyDelta(delta),
+                r#"{"News":{"hub":1,"number":2,"places":[[7,1,0]],"wakers":[],"heard":[]}}"#,
+            ),
+            (
+                PeerRequest::AcceptedEntries {
+                    upto: LogSeq(9),
+                    seqs: vec![LogSeq(8)],
+                },
+                r#"{"Took":{"upto":9,"seqs":[8]}}"#,
+            ),
+            (
+                PeerRequest::ListPresence(1, SubjectId(7)),
+                r#"{"Places":[1,7]}"#,
+            ),
+            (PeerRequest::ListAgentsSeen(AgentId(7)), r#"{"Heard":7}"#),
+            (PeerRequest::ReadSettings, r#""Alike""#),
+            (
+                PeerRequest::QueryFrames(FrameQuery::Reached {
+                    sender: AgentId(7),
+                    id: uuid::Uuid::nil(),
+                    epoch: 3,
+                    seq: 4,
+                }),
+                r#"{"Room":{"Reached":{"sender":7,"id":"00000000-0000-0000-0000-000000000000","epoch":3,"place":4}}}"#,
+            ),
+        ];
+        for (request, expected) in &requests {
+            assert_eq!(encoded(request), *expected);
+        }
+        let page = PresencePage {
+            delta_number: 2,
+            ..PresencePage::default()
+        };
+        assert_eq!(encoded(&page), r#"{"news":2,"places":[],"wakers":[]}"#);
+        let heartbeat = Heartbeat {
+            hub: 1,
+            subjects: 2,
+            sum: 3,
+            delta_number: 4,
+        };
+        assert_eq!(
+            encoded(&heartbeat),
+            r#"{"hub":1,"subjects":2,"sum":3,"news":4}"#
+        );
+    }
 }

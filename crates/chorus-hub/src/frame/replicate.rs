@@ -138,7 +138,7 @@ pub(super) async fn replicate_frame(
         position.seq = frame_stream
             .publish_frame(&payload)
             .await
-            .map_err(|_| unavailable("the shared memory did not take the frame"))?;
+            .map_err(|_| unavailable("the frame stream did not take the frame"))?;
     }
     let recorded =
         frames
@@ -154,17 +154,16 @@ pub(super) async fn replicate_frame(
             });
     let own_record = recorded
         .await
-        .ok_or_else(|| unavailable("the frame did not come back from the shared memory"))?;
+        .ok_or_else(|| unavailable("the frame did not come back from the frame stream"))?;
     let recipient_count = match own_record.reported_count {
         Some(reported) => reported,
         None => {
-            let StreamPosition { epoch, seq: place } =
-                frames.registry().progress.current_position();
+            let StreamPosition { epoch, seq } = frames.registry().progress.current_position();
             let query = FrameQuery::Reached {
                 sender,
                 id: frame.frame_id,
                 epoch,
-                place,
+                seq,
             };
             count_recipients(frame_stream, query, own_record.local_count, resolved.is_own).await?
         }
@@ -274,9 +273,9 @@ pub(super) async fn answer_frame_query(frames: &Frames, query: FrameQuery) -> By
             sender,
             id,
             epoch,
-            place,
+            seq,
         } => {
-            let target = StreamPosition { epoch, seq: place };
+            let target = StreamPosition { epoch, seq };
             let recorded = frames.registry().progress.wait_until(
                 target,
                 crate::limits::PEER_REQUEST_TIMEOUT,

@@ -69,7 +69,7 @@ impl Membership {
 
     /// Sends an empty delta to a late peer; its answer makes it punctual again.
     async fn probe_late_peer(self: Arc<Self>, hub: HubId) {
-        let empty_delta = PeerRequest::News(PresenceDelta {
+        let empty_delta = PeerRequest::ApplyDelta(PresenceDelta {
             hub: self.client.hub_id,
             ..PresenceDelta::default()
         });
@@ -104,7 +104,7 @@ impl Membership {
 
     pub fn apply_delta(&self, delta: PresenceDelta) {
         self.peers().apply_delta(&delta);
-        for (agent, micros_ago) in delta.heard {
+        for (agent, micros_ago) in delta.agents_seen {
             match self.seen_at(micros_ago) {
                 Some(seen_at) => self.agent_presence.record_seen_elsewhere(agent, seen_at),
                 None => self
@@ -144,21 +144,21 @@ impl Membership {
             let after = presences
                 .last()
                 .map_or(SubjectId::BEFORE_ALL, |presence| presence.0);
-            let request = PeerRequest::Places(self.client.hub_id, after);
+            let request = PeerRequest::ListPresence(self.client.hub_id, after);
             let answer = self
                 .client
                 .request_peer(hub, encode_message(&request))
                 .await
                 .ok()?;
             let page = decode_message::<PresencePage>(&answer)?;
-            let delta_number = *first_delta.get_or_insert(page.news);
-            let is_last = page.places.len() < limits::PEER_MESSAGE_ITEMS;
-            presences.extend(page.places);
+            let delta_number = *first_delta.get_or_insert(page.delta_number);
+            let is_last = page.presences.len() < limits::PEER_MESSAGE_ITEMS;
+            presences.extend(page.presences);
             wakers.extend(page.wakers);
             if is_last {
                 return Some(PresencePage {
-                    news: delta_number,
-                    places: presences,
+                    delta_number,
+                    presences,
                     wakers,
                 });
             }
@@ -169,7 +169,7 @@ impl Membership {
     async fn fetch_agents_seen(&self, hub: HubId) {
         let mut after = AgentId::BEFORE_ALL;
         loop {
-            let request = encode_message(&PeerRequest::Heard(after));
+            let request = encode_message(&PeerRequest::ListAgentsSeen(after));
             let Ok(answer) = self.client.request_peer(hub, request).await else {
                 return;
             };

@@ -91,7 +91,7 @@ impl PresenceTable {
             hub,
             subjects: self.subjects.len(),
             sum: self.checksum,
-            news: delta_number,
+            delta_number,
         }
     }
 }
@@ -147,9 +147,9 @@ impl PeerTable {
         let is_behind = peer
             .announced_delta
             .is_some_and(|announced| peer.delta_number < announced);
-        peer.announced_delta = (peer.delta_number < here.news).then_some(here.news);
-        let differs = peer.delta_number == here.news
-            && peer.presence.build_heartbeat(here.hub, here.news) != here;
+        peer.announced_delta = (peer.delta_number < here.delta_number).then_some(here.delta_number);
+        let differs = peer.delta_number == here.delta_number
+            && peer.presence.build_heartbeat(here.hub, here.delta_number) != here;
         is_behind || differs || peer.missed_delta
     }
 
@@ -175,14 +175,14 @@ impl PeerTable {
 
     /// The fetched presence of a peer, as it was after this delta or later. Deltas that arrived meanwhile take precedence.
     pub fn finish_sync(&self, hub: HubId, fetched: PresencePage) {
-        let delta_number = fetched.news;
+        let delta_number = fetched.delta_number;
         let mut state = self.write_state();
         // It left while it was being fetched.
         let Some(buffered) = state.syncing.remove(&hub) else {
             return;
         };
         let mut table = PresenceTable::default();
-        table.set_presences(&fetched.places, &fetched.wakers);
+        table.set_presences(&fetched.presences, &fetched.wakers);
         for (number, presence, waker) in buffered.subjects.into_values() {
             if number > delta_number {
                 table.set_presences(&[presence], waker.as_slice());
@@ -210,7 +210,7 @@ impl PeerTable {
         if let Some(buffered) = state.syncing.get_mut(&delta.hub) {
             buffered.delta_number = delta.number;
             let wakers: HashMap<SubjectId, u32> = delta.wakers.iter().copied().collect();
-            for presence in &delta.places {
+            for presence in &delta.presences {
                 let waker = wakers.get(&presence.0).map(|count| (presence.0, *count));
                 let entry = (delta.number, *presence, waker);
                 buffered.subjects.insert(presence.0, entry);
@@ -224,7 +224,7 @@ impl PeerTable {
         if delta.number > peer.delta_number {
             peer.missed_delta |= delta.number != peer.delta_number + 1;
             peer.delta_number = delta.number;
-            peer.presence.set_presences(&delta.places, &delta.wakers);
+            peer.presence.set_presences(&delta.presences, &delta.wakers);
         }
     }
 

@@ -4,50 +4,50 @@ use super::*;
 use crate::store::{AgentId, RowId, SubjectId};
 use proptest::prelude::*;
 
-fn book(places: &[SubjectPresence]) -> PresenceTable {
-    let mut book = PresenceTable::default();
-    book.set_presences(places, &[]);
-    book
+fn build_table(presences: &[SubjectPresence]) -> PresenceTable {
+    let mut table = PresenceTable::default();
+    table.set_presences(presences, &[]);
+    table
 }
 
-fn here(number: u64, places: &[SubjectPresence]) -> Heartbeat {
-    book(places).build_heartbeat(1, number)
+fn here(number: u64, presences: &[SubjectPresence]) -> Heartbeat {
+    build_table(presences).build_heartbeat(1, number)
 }
 
-fn news(number: u64, places: &[SubjectPresence]) -> PresenceDelta {
+fn delta(number: u64, presences: &[SubjectPresence]) -> PresenceDelta {
     PresenceDelta {
         hub: 1,
         number,
-        places: places.to_vec(),
+        presences: presences.to_vec(),
         wakers: Vec::new(),
-        heard: Vec::new(),
+        agents_seen: Vec::new(),
     }
 }
 
-fn fetched(number: u64, places: &[SubjectPresence]) -> PresencePage {
+fn fetched(number: u64, presences: &[SubjectPresence]) -> PresencePage {
     PresencePage {
-        news: number,
-        places: places.to_vec(),
+        delta_number: number,
+        presences: presences.to_vec(),
         wakers: Vec::new(),
     }
 }
 
-fn known(number: u64, places: &[SubjectPresence]) -> PeerTable {
+fn known(number: u64, presences: &[SubjectPresence]) -> PeerTable {
     let peers = PeerTable::default();
     assert!(
-        peers.apply_heartbeat(here(number, places)),
+        peers.apply_heartbeat(here(number, presences)),
         "a hub that is not known is asked"
     );
     assert!(
         peers.begin_sync(1) && !peers.begin_sync(1),
         "once at a time"
     );
-    peers.finish_sync(1, fetched(number, places));
+    peers.finish_sync(1, fetched(number, presences));
     peers
 }
 
 #[test]
-fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
+fn an_agent_that_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
     let peers = known(4, &[(SubjectId(7), 2, 0), (SubjectId(8), 0, 3)]);
     assert!(peers.is_online(SubjectId(7)) && !peers.is_online(SubjectId(8)));
     assert_eq!(
@@ -58,7 +58,7 @@ fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
         ),
         (vec![1], 2, 3)
     );
-    peers.apply_delta(&news(5, &[(SubjectId(7), 0, 0), (SubjectId(9), 1, 1)]));
+    peers.apply_delta(&delta(5, &[(SubjectId(7), 0, 0), (SubjectId(9), 1, 1)]));
     assert!(!peers.is_online(SubjectId(7)) && peers.is_online(SubjectId(9)));
     assert_eq!(peers.total_stream_count(), 1);
     peers.remove_peer(1);
@@ -70,7 +70,7 @@ fn whoever_listens_elsewhere_is_known_until_it_leaves_or_its_hub_does() {
 fn a_waker_elsewhere_is_known_until_its_stream_ends() {
     let waking = |number, wakers: &[WakerCount]| PresenceDelta {
         wakers: wakers.to_vec(),
-        ..news(number, &[(SubjectId(7), 2, 0)])
+        ..delta(number, &[(SubjectId(7), 2, 0)])
     };
     let peers = known(0, &[(SubjectId(7), 1, 0)]);
     let reach = || peers.find_reach(SubjectId(7));
@@ -83,7 +83,7 @@ fn a_waker_elsewhere_is_known_until_its_stream_ends() {
     peers.apply_delta(&waking(3, &[(SubjectId(7), 1)]));
     peers.finish_sync(1, fetched(2, &[(SubjectId(7), 2, 0)]));
     assert_eq!(reach(), Some(StreamReach::Wakes));
-    peers.apply_delta(&news(4, &[(SubjectId(7), 0, 0)]));
+    peers.apply_delta(&delta(4, &[(SubjectId(7), 0, 0)]));
     assert_eq!(reach(), None);
 }
 
@@ -96,7 +96,7 @@ fn news_that_are_on_the_way_are_waited_for_and_lost_ones_are_asked_for() {
             !peers.apply_heartbeat(here(number, &[(SubjectId(7), number as u32, 0)])),
             "the news of it come a little later"
         );
-        peers.apply_delta(&news(number, &[(SubjectId(7), number as u32, 0)]));
+        peers.apply_delta(&delta(number, &[(SubjectId(7), number as u32, 0)]));
     }
     assert!(
         !peers.apply_heartbeat(here(100, &[])),
@@ -107,7 +107,7 @@ fn news_that_are_on_the_way_are_waited_for_and_lost_ones_are_asked_for() {
         "a beat later they are not"
     );
     let peers = known(0, &[]);
-    peers.apply_delta(&news(2, &[(SubjectId(7), 1, 0)]));
+    peers.apply_delta(&delta(2, &[(SubjectId(7), 1, 0)]));
     assert!(
         peers.apply_heartbeat(here(2, &[(SubjectId(7), 1, 0)])),
         "the first news are missing"
@@ -134,11 +134,13 @@ fn a_hub_that_is_asked_for_everything_is_asked_in_pieces() {
     let all: Vec<SubjectPresence> = (0..25)
         .map(|subject| (SubjectId(subject * 3), 1, 0))
         .collect();
-    let (book, mut found) = (book(&all), Vec::new());
-    while let page @ [_, ..] = &*book.list_after(
+    let (table, mut found) = (build_table(&all), Vec::new());
+    while let page @ [_, ..] = &*table.list_after(
         found
             .last()
-            .map_or(SubjectId::BEFORE_ALL, |place: &SubjectPresence| place.0),
+            .map_or(SubjectId::BEFORE_ALL, |presence: &SubjectPresence| {
+                presence.0
+            }),
         10,
     ) {
         found.extend(page);
@@ -177,11 +179,11 @@ fn hubs_agree_on_who_decides_and_when_one_goes_only_what_it_decided_moves() {
 }
 
 proptest! {
-    /// The sum of a book is that of its places, whichever way they came to be.
+    /// The sum of a table is that of its presences, whichever way they came to be.
     #[test]
     fn a_sum_knows_nothing_of_the_way(steps in prop::collection::vec(((0..5i64).prop_map(SubjectId), 0..3u32, 0..3u32), 0..40)) {
-        let kept = book(&steps);
-        let fresh = book(&kept.list_after(SubjectId::BEFORE_ALL, usize::MAX));
+        let kept = build_table(&steps);
+        let fresh = build_table(&kept.list_after(SubjectId::BEFORE_ALL, usize::MAX));
         prop_assert_eq!(kept.build_heartbeat(1, 0), fresh.build_heartbeat(1, 0));
         prop_assert_eq!(kept.stream_count, fresh.stream_count);
     }
@@ -194,36 +196,36 @@ proptest! {
         lag in 0..6usize,
         pace in 0..4usize,
     ) {
-        let (mut theirs, peers, mut heard) = (PresenceTable::default(), PeerTable::default(), 0);
-        let said = |number: usize| news(number as u64, &[(changes[number - 1].0, changes[number - 1].1, 0)]);
+        let (mut theirs, peers, mut applied) = (PresenceTable::default(), PeerTable::default(), 0);
+        let said = |number: usize| delta(number as u64, &[(changes[number - 1].0, changes[number - 1].1, 0)]);
         let asked = asked.min(changes.len());
         (0..asked).for_each(|n| theirs.set_presence((changes[n].0, changes[n].1, 0)));
-        while heard + lag < asked {
-            heard += 1;
-            peers.apply_delta(&said(heard));
+        while applied + lag < asked {
+            applied += 1;
+            peers.apply_delta(&said(applied));
         }
         prop_assert!(peers.begin_sync(1));
-        let (mut places, mut now) = (Vec::new(), asked);
+        let (mut presences, mut now) = (Vec::new(), asked);
         loop {
-            let page = theirs.list_after(places.last().map_or(SubjectId::BEFORE_ALL, |place: &SubjectPresence| place.0), 2);
+            let page = theirs.list_after(presences.last().map_or(SubjectId::BEFORE_ALL, |presence: &SubjectPresence| presence.0), 2);
             let last = page.len() < 2;
-            places.extend(page);
+            presences.extend(page);
             for _ in 0..pace.min(changes.len() - now) {
                 theirs.set_presence((changes[now].0, changes[now].1, 0));
                 now += 1;
             }
-            while heard + lag < now {
-                heard += 1;
-                peers.apply_delta(&said(heard));
+            while applied + lag < now {
+                applied += 1;
+                peers.apply_delta(&said(applied));
             }
             if last {
                 break;
             }
         }
-        peers.finish_sync(1, fetched(asked as u64, &places));
-        while heard < now {
-            heard += 1;
-            peers.apply_delta(&said(heard));
+        peers.finish_sync(1, fetched(asked as u64, &presences));
+        while applied < now {
+            applied += 1;
+            peers.apply_delta(&said(applied));
         }
         prop_assert!(!peers.apply_heartbeat(theirs.build_heartbeat(1, now as u64)));
         prop_assert!(!peers.apply_heartbeat(theirs.build_heartbeat(1, now as u64)));
