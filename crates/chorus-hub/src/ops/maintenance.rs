@@ -79,7 +79,7 @@ fn spawn_due_work(frames: &Frames) {
                     .map(drop),
             ] {
                 if let Err(error) = outcome {
-                    tracing::warn!(%error, cause = error.cause, "errands will be tried again");
+                    tracing::warn!(%error, cause = error.cause, "background work failed and will be tried again");
                 }
             }
         }

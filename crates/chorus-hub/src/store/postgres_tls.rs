@@ -212,7 +212,7 @@ fn describe_tls_error(host: &str, failure: &io::Error) -> String {
             format!("the server's certificate is not for the name {host}")
         }
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "the server's certificate is signed by nobody we trust; sslrootcert=FILE says whom to trust".into()
+            "the server's certificate is signed by no authority that this hub trusts; sslrootcert=FILE names one to trust".into()
         }
         Some(_) | None => failure.to_string(),
     }

@@ -238,7 +238,7 @@ async fn hubs_connect_over_tls_with_a_password() {
     let plain = starter.servers.nats_address;
     let good = format!("tls://hub:hidden%2Cword@{at}");
     for (url, root, clue) in [
-        (&good, &other_root, "nobody we trust"),
+        (&good, &other_root, "no authority that this hub trusts"),
         (
             &format!("tls://hub:hidden-other@{at}"),
             &root,

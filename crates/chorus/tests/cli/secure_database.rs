@@ -130,7 +130,11 @@ async fn sslmode_is_respected_and_no_error_contains_the_password() {
     let other = other_authority.root();
     for mode in ["verify-full", "verify-ca", "require"] {
         let database = url(&format!("sslmode={mode}&sslrootcert={other}"));
-        assert_refused(folder.path(), &database, "nobody we trust");
+        assert_refused(
+            folder.path(),
+            &database,
+            "no authority that this hub trusts",
+        );
     }
     for (database, clue) in [
         (url("sslmode=disable"), "no encryption"),
@@ -216,7 +220,7 @@ async fn admin_copy_verifies_the_certificate() {
     };
     let refused = copy(other_authority.root());
     assert!(
-        refused.code == 1 && refused.err.contains("nobody we trust"),
+        refused.code == 1 && refused.err.contains("no authority that this hub trusts"),
         "{refused:?}"
     );
     assert!(!refused.err.contains("hidden"), "{refused:?}");
