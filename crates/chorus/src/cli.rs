@@ -1,5 +1,6 @@
 //! The command line: the options that all commands share, and the list of commands.
 
+use crate::build_version;
 use crate::commands::frame::{
     accord, advise, answer, ask, broadcast, decide, diagnose, grant, handover, intent, lock, locks,
     org, roster, send_frame, watch,
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 #[command(
     name = "chorus",
     version,
+    long_version = build_version::long_version(),
     propagate_version = true,
     max_term_width = 100
 )]

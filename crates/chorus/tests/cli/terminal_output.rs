@@ -161,6 +161,20 @@ fn print_help(words: &[&str], option: &str) -> String {
     run(command, "").ok().out
 }
 
+/// REL-07: a report of a fault names the program that it was seen with.
+#[test]
+fn the_long_version_names_the_target_and_the_short_one_only_the_version() {
+    let print_version = |option: &str| print_help(&[], option);
+    let short = concat!("chorus ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(print_version("-V").trim(), short);
+    let long = print_version("--version");
+    let target = format!("{}-", std::env::consts::ARCH);
+    assert!(
+        long.starts_with(&format!("{short} (")) && long.contains(&target),
+        "{long}"
+    );
+}
+
 #[test]
 fn help_leaves_out_what_a_person_does_not_set() {
     for command in ["advise", "lock", "org", "decide"] {
