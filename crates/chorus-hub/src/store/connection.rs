@@ -3,6 +3,25 @@
 use super::sql_value::{DbError, SqlParam, SqlRow};
 use super::transaction_fault::TransactionFault;
 use super::{postgres, sqlite};
+use futures_util::FutureExt;
+use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
+
+/// The result of a statement. On SQLite it is there when the call returns; on PostgreSQL it is waited for, on the heap: every
+/// function that runs statements would otherwise contain the driver's futures, once for each of its statements.
+pub(crate) type StatementResult<'c, T> =
+    Either<Ready<Result<T, DbError>>, LocalBoxFuture<'c, Result<T, DbError>>>;
+
+/// The result of a statement that SQLite has run.
+fn completed<'c, T>(result: Result<T, DbError>) -> StatementResult<'c, T> {
+    Either::Left(ready(result))
+}
+
+/// The result of a statement that PostgreSQL is going to run.
+fn pending<'c, T>(
+    running: impl Future<Output = Result<T, DbError>> + 'c,
+) -> StatementResult<'c, T> {
+    Either::Right(running.boxed_local())
+}
 
 /// The writer's connection inside a transaction, or a reader's connection.
 pub(crate) enum DbConnection<'c> {
@@ -12,59 +31,70 @@ pub(crate) enum DbConnection<'c> {
 
 impl DbConnection<'_> {
     /// Runs a statement. Returns how many rows changed.
-    pub async fn execute(
-        &self,
+    pub fn execute<'a>(
+        &'a self,
         sql: &'static str,
-        params: &[SqlParam<'_>],
-    ) -> Result<u64, DbError> {
+        params: &'a [SqlParam<'a>],
+    ) -> StatementResult<'a, u64> {
         match self {
-            DbConnection::Sqlite(connection) => sqlite::execute(connection, sql, params),
-            DbConnection::Postgres(client) => client.execute(sql, params).await,
+            DbConnection::Sqlite(connection) => completed(sqlite::execute(connection, sql, params)),
+            DbConnection::Postgres(client) => pending(client.execute(sql, params)),
         }
     }
 
-    pub async fn query(
-        &self,
+    pub fn query<'a>(
+        &'a self,
         sql: &'static str,
-        params: &[SqlParam<'_>],
-    ) -> Result<Vec<SqlRow>, DbError> {
+        params: &'a [SqlParam<'a>],
+    ) -> StatementResult<'a, Vec<SqlRow>> {
         match self {
-            DbConnection::Sqlite(connection) => sqlite::query(connection, sql, params),
-            DbConnection::Postgres(client) => client.query(sql, params).await,
+            DbConnection::Sqlite(connection) => completed(sqlite::query(connection, sql, params)),
+            DbConnection::Postgres(client) => pending(client.query(sql, params)),
         }
     }
 
     /// Returns rows until their size reaches `max_bytes`, at least one; the flag is false when there are more.
-    pub async fn query_within_bytes(
-        &self,
+    pub fn query_within_bytes<'a>(
+        &'a self,
         sql: &'static str,
-        params: &[SqlParam<'_>],
+        params: &'a [SqlParam<'a>],
         max_bytes: usize,
-    ) -> Result<(Vec<SqlRow>, bool), DbError> {
+    ) -> StatementResult<'a, (Vec<SqlRow>, bool)> {
         match self {
-            DbConnection::Sqlite(connection) => {
-                sqlite::query_within_bytes(connection, sql, params, max_bytes)
-            }
+            DbConnection::Sqlite(connection) => completed(sqlite::query_within_bytes(
+                connection, sql, params, max_bytes,
+            )),
             DbConnection::Postgres(client) => {
-                client.query_within_bytes(sql, params, max_bytes).await
+                pending(client.query_within_bytes(sql, params, max_bytes))
             }
         }
     }
 
     /// The first row, if any.
-    pub async fn query_first(
-        &self,
+    pub fn query_first<'a>(
+        &'a self,
         sql: &'static str,
-        params: &[SqlParam<'_>],
-    ) -> Result<Option<SqlRow>, DbError> {
-        Ok(self.query(sql, params).await?.into_iter().next())
+        params: &'a [SqlParam<'a>],
+    ) -> StatementResult<'a, Option<SqlRow>> {
+        let first = |rows: Vec<SqlRow>| rows.into_iter().next();
+        match self {
+            DbConnection::Sqlite(connection) => {
+                completed(sqlite::query(connection, sql, params).map(first))
+            }
+            DbConnection::Postgres(client) => pending(async move {
+                let rows = client.query(sql, params).await?;
+                Ok(first(rows))
+            }),
+        }
     }
 
     /// Transaction control: begin, savepoint, commit, rollback.
-    pub async fn control_transaction(&self, sql: &'static str) -> Result<(), DbError> {
+    pub fn control_transaction<'a>(&'a self, sql: &'static str) -> StatementResult<'a, ()> {
         match self {
-            DbConnection::Sqlite(connection) => sqlite::execute(connection, sql, &[]).map(drop),
-            DbConnection::Postgres(client) => client.execute_batch(sql).await,
+            DbConnection::Sqlite(connection) => {
+                completed(sqlite::execute(connection, sql, &[]).map(drop))
+            }
+            DbConnection::Postgres(client) => pending(client.execute_batch(sql)),
         }
     }
 
@@ -84,12 +114,14 @@ impl DbConnection<'_> {
     }
 
     /// Runs several statements without parameters or results, for migrations.
-    pub async fn execute_batch(&self, sql: &str) -> Result<(), DbError> {
+    pub fn execute_batch<'a>(&'a self, sql: &'a str) -> StatementResult<'a, ()> {
         match self {
-            DbConnection::Sqlite(connection) => connection
-                .execute_batch(sql)
-                .map_err(sqlite::classify_error),
-            DbConnection::Postgres(client) => client.execute_batch(sql).await,
+            DbConnection::Sqlite(connection) => completed(
+                connection
+                    .execute_batch(sql)
+                    .map_err(sqlite::classify_error),
+            ),
+            DbConnection::Postgres(client) => pending(client.execute_batch(sql)),
         }
     }
 }
