@@ -163,7 +163,7 @@ mod tests {
     const LITTLE: Option<u64> = Some(2 * RESERVE_BYTES);
     const PLENTY: Option<u64> = Some(RESERVE_BYTES * SPARE_FACTOR);
 
-    /// Fault F1: a hub that was started again with little space left must still have the reserve to give.
+    /// A hub that was started again with little space left must still have the reserve to give.
     #[test]
     fn the_reserve_of_the_hub_before_is_held() {
         let dir = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// Fault F1
+    /// SQLite's own message names another cause, or none.
     #[test]
     fn a_start_that_fails_on_a_full_disk_names_the_disk() {
         let fault = || StartError::Store {

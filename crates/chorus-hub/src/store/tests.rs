@@ -239,7 +239,7 @@ fn a_slow_answer_does_not_set_the_clock() {
     assert_eq!(estimate_after(5_000), None);
 }
 
-/// Fault F16: a program that goes on reading the database file must not make the write-ahead log fill the disk.
+/// A program that goes on reading the database file must not make the write-ahead log fill the disk.
 #[tokio::test]
 async fn writes_are_refused_while_a_reader_keeps_too_much_of_the_log_from_being_copied() {
     let dir = tempfile::tempdir().unwrap();

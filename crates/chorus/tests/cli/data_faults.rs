@@ -141,7 +141,7 @@ async fn a_full_disk_is_reported_and_heals_without_a_restart() {
     assert_eq!(fetch_status(&alice, "/ready").await, 200);
     let (ballast, mut sent) = fill_disk(&disk, &alice).await;
     assert_eq!(fetch_status(&alice, "/health").await, 200, "reads go on");
-    // Fault F5: one line a second about the same failure, however many writes it fails.
+    // One line a second about the same failure, however many writes it fails.
     let lines_before = disk.count_refusal_lines();
     let refusing_since = Instant::now();
     for _ in 0..300 {
@@ -177,7 +177,7 @@ async fn a_full_disk_is_reported_and_heals_without_a_restart() {
     );
 }
 
-/// Fault F1
+/// An operator who frees a little of a full disk has to get the hub back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_little_freed_space_is_enough() {
     // A write-ahead log that could not be copied back would take the space that is freed.
@@ -201,7 +201,7 @@ async fn a_little_freed_space_is_enough() {
     .await;
 }
 
-/// Fault F1: the disk has too little space to take the reserve again, so that of the hub before has to be known.
+/// The disk has too little space to take the reserve again, so that of the hub before has to be known.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_reserve_of_the_hub_before_is_given_up_too() {
     let Some(disk) = SmallDisk::start_prepared(60, LEAVE_RESERVE) else {
@@ -214,7 +214,7 @@ async fn the_reserve_of_the_hub_before_is_given_up_too() {
     assert!(!disk.has_reserve(), "its space is used");
 }
 
-/// Fault F1
+/// An operator who restarts a hub whose disk is full has to get one that runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_starts_on_a_full_disk_in_the_space_of_its_reserve() {
     let script = format!("{LEAVE_RESERVE} && {FILL_DISK}");
@@ -226,7 +226,7 @@ async fn a_hub_starts_on_a_full_disk_in_the_space_of_its_reserve() {
     assert!(!disk.has_reserve());
 }
 
-/// Fault F1: SQLite's own words name another cause, or none.
+/// SQLite's own words name another cause, or none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_that_cannot_start_on_a_full_disk_says_so() {
     let parent = tempfile::tempdir().unwrap();
@@ -323,7 +323,7 @@ async fn a_log_that_is_not_read_does_not_stop_the_hub() {
         let status = tokio::time::timeout(TIMEOUT, fetch_status(&client, "/agent/messages")).await;
         assert_eq!(status.expect("the hub answers"), 200);
     }
-    // Fault F5: an operator has to learn that lines are missing.
+    // An operator has to learn that lines are missing.
     await_async("the dropped lines are counted", async || {
         let answer = client.send_call(ApiCall::get("/metrics")).await.unwrap();
         let text = String::from_utf8_lossy(&answer.body).into_owned();

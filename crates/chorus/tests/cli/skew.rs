@@ -405,7 +405,7 @@ async fn a_clock_jump_under_load_has_no_effect() {
     load.stop_and_check().await;
 }
 
-/// Fault F9, D-123: a hub on a file has only the clock of its machine. It says that the clock was set, and repeats nothing for it.
+/// D-123: a hub on a file has only the clock of its machine. It says that the clock was set, and repeats nothing for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_on_a_file_logs_a_leap_of_the_clock_and_still_knows_a_request() {
     let Some(library) = libfaketime() else {

@@ -1,4 +1,4 @@
-//! The gateway of OpenClaw, woken by its hook (T-04). The package has 640 MB with what it needs, so `./test --hosts` does not fetch
+//! The gateway of OpenClaw, woken by its hook (WAK-02). The package has 640 MB with what it needs, so `./test --hosts` does not fetch
 //! it: `CHORUS_TEST_OPENCLAW` names a folder with `node_modules/openclaw`. The test of the command line in `cli/wake.rs` speaks
 //! the same requests with a socket of ours.
 
@@ -29,7 +29,7 @@ fn await_until(what: &str, mut is_done: impl FnMut() -> bool) {
     }
 }
 
-// T-04, WAK-02, WAK-06
+// WAK-02, WAK-06
 #[test]
 fn mail_wakes_the_gateway_of_openclaw_without_a_word_of_others() {
     let folder = std::env::var_os("CHORUS_TEST_OPENCLAW").map(PathBuf::from);

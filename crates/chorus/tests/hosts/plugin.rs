@@ -1,4 +1,4 @@
-//! The plugin folder in the hosts that read it (T-05).
+//! The plugin folder in the hosts that read it (PLG-01).
 
 use crate::actors::{Agent, Scene};
 use crate::kit::{HostKit, isolate, read_key, run};

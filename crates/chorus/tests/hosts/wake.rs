@@ -1,4 +1,4 @@
-//! Mail wakes idle sessions of the real Claude Code (WAK-16; T-01, T-02).
+//! Mail wakes idle sessions of the real Claude Code (WAK-16).
 
 use crate::actors::{Agent, Scene};
 use crate::kit::{HostKit, isolate, run_within};
@@ -218,7 +218,7 @@ pub fn enable_plugin(agent: &Agent) {
     std::fs::write(path, settings.to_string()).unwrap();
 }
 
-// T-01: the plugin's monitor
+// The plugin's monitor
 #[test]
 fn the_plugin_wakes_an_idle_claude_code() {
     let Some(kit) = HostKit::fetched() else {
@@ -240,7 +240,7 @@ fn the_plugin_wakes_an_idle_claude_code() {
     });
 }
 
-// T-02: the hooks of `chorus init` alone
+// The hooks of `chorus init` alone
 #[test]
 fn the_hooks_wake_an_idle_claude_code_and_hold_up_no_other() {
     let Some(kit) = HostKit::fetched() else {

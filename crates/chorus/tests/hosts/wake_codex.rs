@@ -1,4 +1,4 @@
-//! Mail wakes an idle session of the real Codex, by its queue (WAK-16; T-03).
+//! Mail wakes an idle session of the real Codex, by its queue (WAK-16, WAK-12).
 
 use crate::actors::{Agent, Scene};
 use crate::codex::configure;
@@ -54,7 +54,6 @@ pub fn model_with_first_call() -> Model {
     )])
 }
 
-// T-03
 #[test]
 fn mail_wakes_an_idle_codex_without_a_word_of_others() {
     let Some(kit) = HostKit::fetched() else {

@@ -6,7 +6,10 @@ use std::{collections::HashSet, path::Path};
 
 /// The lists whose numbers code and papers cite. Each item begins a line of its own: `- **R-25 …` in docs/protocol,
 /// `### D-04 …` in docs/decisions.
-const LISTS: [&str; 8] = ["ENV", "TRN", "SKL", "CHN", "JOB", "FRM", "R", "D"];
+const LISTS: [&str; 17] = [
+    "ENV", "TRN", "SKL", "CHN", "JOB", "FRM", "R", "D", "WAK", "PLG", "PKG", "REL", "SDK", "PY",
+    "TS", "INT", "OPS",
+];
 /// What the numbers of lessons learnt from public servers are called.
 const LESSONS: [&str; 2] = ["lesson", "failure"];
 
@@ -111,7 +114,9 @@ fn unresolved_citations(source: &Source, items: &HashSet<String>) -> Vec<Fault> 
 
 /// Papers and sources cite; data files may hold anything.
 fn cites(source: &Source) -> bool {
-    source.is_rust() || source.path.ends_with(".md")
+    [".rs", ".md", ".py", ".ts"]
+        .iter()
+        .any(|ending| source.path.ends_with(ending))
 }
 
 #[test]
@@ -142,6 +147,9 @@ fn every_cited_rule_exists() {
         &format!("// (failure {})", 27),
         "// (failure 26), a failure of 2 hubs",
     );
+    for list in ["WAK", "PLG", "PKG", "REL", "SDK", "PY", "TS", "INT", "OPS"] {
+        proves(check, "a.py", &no(list, 99), "# no number");
+    }
 }
 
 fn links(source: &Source) -> Vec<Fault> {

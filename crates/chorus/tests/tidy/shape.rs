@@ -57,8 +57,13 @@ fn names(source: &Source) -> Vec<Fault> {
     const EMPTY: [&str; 8] = [
         "util", "utils", "common", "helper", "helpers", "misc", "shared", "types",
     ];
-    let stems = source
-        .path
+    // An SDK's modules are named as its language does it.
+    let named_by_us = if source.under("sdk/") {
+        ""
+    } else {
+        source.path.as_str()
+    };
+    let stems = named_by_us
         .split('/')
         .map(|name| name.split('.').next().unwrap_or(name));
     stems

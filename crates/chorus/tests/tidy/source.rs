@@ -254,7 +254,7 @@ const MADE: [&str; 9] = [
     "artifacts",
     "coverage",
 ];
-const READ: [&str; 7] = ["rs", "md", "toml", "json", "html", "js", "css"];
+const READ: [&str; 9] = ["rs", "md", "toml", "json", "html", "js", "css", "py", "ts"];
 
 /// Every source and paper of the repository.
 pub fn tree() -> Vec<Source> {

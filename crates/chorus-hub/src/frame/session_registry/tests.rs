@@ -108,7 +108,7 @@ fn real_bytes(rooms: &SessionRegistry, ids: std::ops::Range<i64>) -> usize {
     total
 }
 
-/// the audit's one frame of 60 KB to 9 800 members took 577 MB.
+/// without a shared memory limit, one frame of 60 KB to 9 800 members took 577 MB.
 #[test]
 fn one_frame_to_an_organisation_is_stored_once() {
     let rooms = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);

@@ -115,7 +115,7 @@ story!(an_answer_is_kept_24_hours_and_over_a_restart, |hub| async {
 story!(
     a_send_is_not_repeated_because_the_clock_leaped,
     |hub| async {
-        // Fault F9, D-123, R-27: the retry of a client knows nothing of the hub's clock
+        // D-123, R-27: the retry of a client knows nothing of the hub's clock
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         let body = alice.message(&bob.id, "once");
         let first = alice.send_once("k", &body).await.data(202);

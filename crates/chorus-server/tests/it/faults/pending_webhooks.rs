@@ -120,7 +120,7 @@ single_hub_story!(
     maintenance_gives_no_outcome_to_a_webhook_that_is_in_flight,
     with(|set| set.hub.webhook_timeout = LONG),
     |hub| async {
-        // Fault F2: a hub alone knows which webhooks are in flight, so no sender is told meanwhile that one has failed.
+        // A hub alone knows which webhooks are in flight, so no sender is told meanwhile that one has failed.
         let mut webhook = Webhook::replying(Reply::held_ok()).await;
         let (alice, bob) = pair(&hub, &webhook).await;
         let body = alice.message(&bob.id, "slow");

@@ -235,7 +235,7 @@ story!(
 story!(
     a_request_is_not_repeated_because_the_clock_leaped,
     |hub| async {
-        // Fault F9, D-123
+        // D-123
         let alice = hub.agent("alice").await;
         let stranger = hub.anonymous();
         let room = json!({"name": "room"});

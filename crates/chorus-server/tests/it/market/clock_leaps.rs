@@ -26,7 +26,7 @@ async fn claim_from_board(boss: &Agent, worker: &Agent, mut job: Value) {
 story!(
     a_job_does_not_expire_because_the_clock_leaped,
     |hub| async {
-        // Fault F9
+        // D-123
         let boss = register_requester(&hub).await;
         let worker = register_worker(&hub, "worker-1").await;
         for id in ["in-time", "late"] {
@@ -60,7 +60,7 @@ story!(
 story!(
     a_restart_after_a_leap_of_the_clock_closes_no_job,
     |hub| async {
-        // Fault F9: nothing measured the time while the hub was stopped
+        // D-123: nothing measured the time while the hub was stopped
         let boss = register_requester(&hub).await;
         let worker = register_worker(&hub, "worker-1").await;
         request_job(&boss, &job_with_deadline("job-1", 600_000)).await;
@@ -81,7 +81,7 @@ story!(
 story!(
     a_leap_of_the_clock_ends_neither_a_lease_nor_the_time_for_approval,
     |hub| async {
-        // Fault F9, R-86
+        // D-123, R-86
         let boss = register_requester(&hub).await;
         let worker = register_worker(&hub, "worker-1").await;
         let mut delivered = job_with_deadline("delivered", 1_200_000);

@@ -54,7 +54,7 @@ memory_story!(what_is_promised_is_counted, |hub| async {
 });
 
 sqlite_story!(a_leap_of_the_clock_is_counted, |hub| async {
-    // Fault F9: an operator has to learn that the clock of the machine was set
+    // D-123: an operator has to learn that the clock of the machine was set
     hub.maintain().await;
     hub.leap(3_600 * 1_000_000);
     hub.maintain().await;

@@ -6,7 +6,7 @@ use crate::support::hub::eventually;
 story!(
     a_hub_whose_database_takes_no_writes_is_not_ready,
     |hub| async {
-        // Fault F1: reads go on, so only a write can tell.
+        // Reads go on, so only a write can tell.
         let stranger = hub.anonymous();
         let fault = WriteFault::begin(&hub).await;
         stranger.get("/ready").await.refused(503, "ERR_UNAVAILABLE");
@@ -22,7 +22,7 @@ sqlite_story!(
     a_hub_whose_data_directory_was_moved_is_not_ready,
     with(|set| set.hub.data_dir.push("data")),
     |hub| async {
-        // Fault F10: what it writes is lost to every later start.
+        // What it writes is lost to every later start.
         let stranger = hub.anonymous();
         assert_eq!(stranger.get("/ready").await.status, 200);
         let moved = hub.dir.path().join("moved");

@@ -193,7 +193,7 @@ story!(
     nothing_is_deleted_for_a_day_after_a_long_stop,
     with(|set| set.hub.retain = Some(90 * DAY)),
     |hub| async {
-        // Fault F9: while the hub was stopped, nothing measured whether time passed or the clock leaped.
+        // D-123: while the hub was stopped, nothing measured whether time passed or the clock leaped.
         let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
         alice.send_expecting(&bob.id, "kept", "queued").await;
         hub.maintain().await;
