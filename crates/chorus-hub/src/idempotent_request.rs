@@ -17,6 +17,8 @@ use tokio::sync::OwnedMutexGuard;
 
 /// How long a repetition waits for the answer of a request that another hub may be carrying out. Then it is a retryable 503.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// A request takes some milliseconds, so that most repetitions are answered after one pause, and a whole wait is at most a
+/// hundred reads of one row.
 const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An answer as the server gave it.

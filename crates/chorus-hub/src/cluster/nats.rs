@@ -17,6 +17,8 @@ use tokio::sync::watch;
 
 /// How often the server is pinged; after three pings without an answer the connection is made anew.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
+/// Max time until a connection stands, TLS and login included: some round trips to a server in the same network. A longer
+/// one delays the attempt at the next server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause between attempts to reconnect.
 const RECONNECT_DELAY: Duration = Duration::from_millis(200);

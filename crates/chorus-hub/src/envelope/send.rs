@@ -372,6 +372,7 @@ async fn change_delivery_state(
 /// First pause between two polls of a repeated request for the outcome of the first one. It doubles
 /// up to [`MAX_POLL_PAUSE`].
 const FIRST_POLL_PAUSE: Duration = Duration::from_millis(25);
+/// The longest pause: a webhook may take minutes, and its sender still hears of the outcome within a second.
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits a few seconds for the outcome of the first request, which may still be waiting for its webhook (failure 13), and returns

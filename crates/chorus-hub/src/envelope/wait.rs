@@ -17,6 +17,7 @@ use uuid::Uuid;
 /// First pause before the store is asked again. It doubles up to [`MAX_POLL_PAUSE`], so that many waits cost few reads. A stream
 /// would hear it sooner, but would count as one that takes the agent's messages.
 const FIRST_POLL_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause: a person or a model that waited for seconds does not notice one more.
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// When the text of a sent message was shown to its receiver; `None` when it was not in time, or the hub is stopping.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 /// How often the thread checks. It copies after [`ENOUGH_GROUPS`] commits, or after [`MAX_CHECKS_WAITED`] checks with fewer.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Commits worth a copy. A page that several of them wrote is copied once, and each copy syncs the database file.
 const ENOUGH_GROUPS: u64 = 100;
+/// After five seconds few commits are copied too, so that a quiet hub leaves its database in one file.
 const MAX_CHECKS_WAITED: u64 = 20;
 /// Pages above which the writer finishes the checkpoint itself. The write-ahead log restarts from its beginning only when it is
 /// fully copied, which never happens while the writer writes. What is left for the writer is a fraction of a second's writes.

@@ -24,11 +24,15 @@ const IDLE_TIMEOUT: &str = "5s";
 const SERVER_KEEPALIVE_IDLE_S: u32 = 10;
 /// The same while the server waits for an acknowledgement, when no keepalives are sent.
 const SERVER_USER_TIMEOUT_MS: u32 = 20_000;
+/// Max time until a connection stands: some round trips to a server in the same network. It is shorter than the statement
+/// timeout, so that a server that is away fails a request no later than a slow one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// After this without an answer the hub drops the connection. The statement timeout does not help when the network is down.
 pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often a starting hub tries to take the hub lock while the one before it shuts down.
+/// How often a starting hub tries to take the hub lock while the one before it shuts down: three seconds in all, after which
+/// it is another hub that runs and no shutdown.
 const HUB_LOCK_ATTEMPTS: u32 = 30;
+/// Short beside the start of a hub, so that a restart takes no longer for it.
 const HUB_LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// One connection and the statements prepared on it.

@@ -10,8 +10,11 @@ use futures_util::FutureExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Max concurrent reads: a SQLite read keeps a core busy, a PostgreSQL read mostly waits.
+/// Max concurrent reads. A SQLite read keeps a core of this machine busy, so more of them than a small machine has cores
+/// finish no sooner.
 const SQLITE_READERS: usize = 4;
+/// A PostgreSQL read mostly waits for the network, so more of them overlap. Several hubs fit into the 100 connections that
+/// a server allows by default.
 const POSTGRES_READERS: usize = 16;
 
 enum PooledConnection {

@@ -17,6 +17,7 @@ const FIRST_REFUSED_DELAY: Duration = Duration::from_secs(60);
 const MAX_REFUSED_DELAY: Duration = Duration::from_secs(6 * 60 * 60);
 /// The first wait when the authority could not be reached, or a file not be written: it costs the authority nothing.
 const FIRST_UNREACHABLE_DELAY: Duration = Duration::from_secs(5);
+/// The longest of these waits: an outage of the authority ends without a message to us.
 const MAX_UNREACHABLE_DELAY: Duration = Duration::from_secs(15 * 60);
 /// The least wait after a rate limit that named no time of its own.
 const RATE_LIMIT_DELAY: Duration = Duration::from_secs(60 * 60);

@@ -12,6 +12,7 @@ use std::time::Duration;
 /// Max bytes read and discarded of a request that was answered before its end. A client that writes everything before it
 /// reads, such as a proxy, would otherwise see a reset connection instead of the response.
 const MAX_DRAINED_BYTES: usize = 32 * limits::BODY_BYTES;
+/// Max time for it: a client that sends slowly must not keep a connection for an answer that it has had.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The body of every request. Dropping it before its end drains the rest in the background.

@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 /// The files that configure the machine's resolver. They are looked at again while the hub runs,
 /// because a laptop changes networks and a container gets other name servers.
 const CONFIGURATION_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
+/// Reading the times of two files costs microseconds; a new network is noticed before a person has tried again.
 const CONFIGURATION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Two tries fit into one look-up, so that a lost packet is no failure.
 const TRY_TIMEOUT: Duration = Duration::from_millis(900);

@@ -17,9 +17,11 @@ use std::time::Duration;
 
 /// Max characters shown of one message. Hosts truncate a hook's output at ten thousand characters.
 pub const TEXT_CHARS: usize = 600;
-/// Max messages, frames and open items in one report, for the same reason.
+/// Max messages in one report, for the same reason: eight of them at full length are half of what hosts show.
 pub const MAX_MESSAGES: usize = 8;
+/// Max frames in one report: as many lines, which take less than the messages.
 const MAX_FRAMES: usize = 8;
+/// Max open claims, handovers and decisions in one report, likewise.
 const MAX_ITEMS: usize = 8;
 /// Max pages of history that one hook reads; the next hook reads the rest.
 const MAX_PAGES: usize = 5;

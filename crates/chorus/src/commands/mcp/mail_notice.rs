@@ -10,8 +10,10 @@ use std::sync::atomic::Ordering;
 /// The notice's key in a structured result.
 const NOTICE_FIELD: &str = "chorus_notice";
 
-/// Max messages counted and max senders named in one notice.
+/// Max messages counted in one notice: one page of history, so that a notice costs one request. Beyond it the notice says
+/// that there are more.
 const MAX_COUNTED: usize = 20;
+/// Max senders named in one notice: it is added to the result of another tool and has to stay one line.
 const MAX_NAMED: usize = 3;
 
 /// The notice, or `None` without unread mail. The hub is asked only if there may be mail, because another session or a
