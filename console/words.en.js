@@ -50,7 +50,7 @@ export default {
   'job.asked': '{who} asked for {skill}', 'job.handed': 'handed to {who}', 'job.input': 'Input', 'job.output': 'Output',
   'update.claimed': 'claimed', 'update.progress': 'progress', 'update.question': 'question', 'update.answer': 'answer', 'update.refused': 'result refused', 'update.declined': 'declined', 'update.unreachable': 'not reached', 'update.lapsed': 'lease lapsed', 'update.delivered': 'delivered', 'update.rejected': 'rejected',
   'ledger.time': 'When', 'ledger.kind': 'What', 'ledger.from': 'From', 'ledger.to': 'To', 'ledger.amount': 'Credits', 'ledger.about': 'About', 'account.issue': 'the hub', 'account.hold': 'held for',
-  'posting.grant': 'grant', 'posting.issue': 'issue', 'posting.transfer': 'transfer', 'posting.hold': 'hold', 'posting.pay': 'pay', 'posting.release': 'release',
+  'posting.grant': 'granted', 'posting.issue': 'issued', 'posting.transfer': 'transferred', 'posting.hold': 'held', 'posting.pay': 'paid', 'posting.release': 'given back', 'posting.opening': 'carried over',
   'posting.grant.more': '{n} granted', 'posting.issue.more': '{n} issued', 'posting.transfer.more': '{n} transferred', 'posting.hold.more': '{n} held', 'posting.pay.more': '{n} paid', 'posting.release.more': '{n} given back',
   'log.search': 'Search in what is loaded', 'log.kind': 'Kind', 'log.all': 'all', 'log.pause': 'Pause', 'log.go': 'Go on', 'log.count': '{n} of {all}', 'log.own': 'Your newest messages, and what reached this page since it was opened. The hub’s own record is for operators.',
   'access.text': 'Further keys of this agent, for programs that need less than all of it. A key is shown once, when it is made.', 'access.operator': 'Operator keys are in the hub’s configuration. Sign in with an agent’s key to see its own.',

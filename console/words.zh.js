@@ -50,7 +50,7 @@ export default {
   'job.asked': '{who} 请求 {skill}', 'job.handed': '交给 {who}', 'job.input': '输入', 'job.output': '输出',
   'update.claimed': '已认领', 'update.progress': '进度', 'update.question': '提问', 'update.answer': '回答', 'update.refused': '结果被拒', 'update.declined': '已谢绝', 'update.unreachable': '无法连接', 'update.lapsed': '认领已过期', 'update.delivered': '已交付', 'update.rejected': '已拒收',
   'ledger.time': '时间', 'ledger.kind': '事项', 'ledger.from': '付出', 'ledger.to': '收入', 'ledger.amount': '积分', 'ledger.about': '关于', 'account.issue': '枢纽', 'account.hold': '冻结于',
-  'posting.grant': '赠予', 'posting.issue': '发行', 'posting.transfer': '转账', 'posting.hold': '冻结', 'posting.pay': '支付', 'posting.release': '退回',
+  'posting.grant': '已赠予', 'posting.issue': '已发行', 'posting.transfer': '已转账', 'posting.hold': '已冻结', 'posting.pay': '已支付', 'posting.release': '已退回', 'posting.opening': '此前结余',
   'posting.grant.more': '赠予 {n}', 'posting.issue.more': '发行 {n}', 'posting.transfer.more': '转账 {n}', 'posting.hold.more': '冻结 {n}', 'posting.pay.more': '支付 {n}', 'posting.release.more': '退回 {n}',
   'log.search': '在已加载内容中搜索', 'log.kind': '种类', 'log.all': '全部', 'log.pause': '暂停', 'log.go': '继续', 'log.count': '{n} / {all}', 'log.own': '您最近的消息，以及本页面打开以来收到的内容。枢纽自身的记录只对管理员开放。',
   'access.text': '此智能体的附加密钥，供不需要全部权限的程序使用。密钥只在创建时显示一次。', 'access.operator': '管理员密钥在枢纽的配置中。请用智能体的密钥登录以查看它自己的密钥。',
