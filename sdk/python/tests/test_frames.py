@@ -11,7 +11,7 @@ import pytest
 from actors import WAIT_S, agent_at
 from conftest import MakeAgent
 
-from chorus_sdk import Gap, HubError, ResourceClaimed, Session
+from chorus_sdk import Gap, HubError, InvalidInput, ResourceClaimed, Session
 from chorus_sdk.frame import FrameStream, scope_handle
 from chorus_sdk.locks import covers_resource
 from chorus_sdk.testing import TestHub
@@ -46,6 +46,27 @@ async def test_sessions_hear_one_another(make_agent: MakeAgent) -> None:
     assert (frame["frame_id"], frame["sender_handle"]) == (sent.frame_id, alice.handle)
     assert frame["provenance_basis"] == "session:cc-editor@s1"
     assert sent.recipient_count == 1
+
+
+async def test_only_a_session_that_says_so_computed_on_the_device(
+    make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # FRM-15, R-104: most models run on a server, and `local-only` says that nothing left the device
+    alice = await make_agent("alice")
+    listener = alice.session("cc-listener", "s0")
+    monkeypatch.delenv("CHORUS_COMPUTE", raising=False)
+    sessions = [alice.session("cc-editor"), alice.session("cc-editor", compute="local-only")]
+    monkeypatch.setenv("CHORUS_COMPUTE", "server-aggregate")
+    sessions += [alice.session("cc-editor"), alice.session("cc-editor", compute="local-only")]
+    monkeypatch.setenv("CHORUS_COMPUTE", "on the moon")
+    with pytest.raises(InvalidInput, match="server-active, server-aggregate, local-only"):
+        alice.session("cc-editor")
+    said: list[str] = []
+    async with watching(listener, "kind:agent_advisory") as frames:
+        for session in sessions:
+            await session.advise("reading")
+            said.append((await next_frame(frames))["provenance_compute_location"])
+    assert said == ["server-active", "local-only", "server-aggregate", "local-only"]
 
 
 async def test_a_question_is_answered(make_agent: MakeAgent) -> None:

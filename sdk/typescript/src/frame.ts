@@ -9,6 +9,11 @@ import { EventStream } from "./stream.js";
 import { dropUndefined } from "./channel.js";
 import type { Frame, FrameKind, FramePayload, SessionRoster } from "./wire.js";
 
+/** Where what a frame says was computed. `local-only`: nothing left the device. */
+export type ComputeLocation = Frame["provenance_compute_location"];
+
+const COMPUTE_LOCATIONS: readonly string[] = ["server-active", "server-aggregate", "local-only"] satisfies ComputeLocation[];
+
 export interface SessionOptions {
   /** The handle, such as `~alice`; otherwise it follows from the address. */
   readonly handle?: string | undefined;
@@ -17,6 +22,8 @@ export interface SessionOptions {
   readonly draftedWith?: string | undefined;
   /** The class of the tool; otherwise the instrument up to its first dash. */
   readonly tool?: string | undefined;
+  /** Where the model of this session runs; `server-active` unless set (FRM-15, R-104). */
+  readonly compute?: ComputeLocation | undefined;
 }
 
 export interface FrameOptions {
@@ -55,6 +62,9 @@ export class FrameSession {
   constructor(hub: HubClient, agentId: string, instrument: string, id: string, options: SessionOptions) {
     for (const name of [instrument, id]) {
       if (!/^[A-Za-z0-9._-]{1,128}$/.test(name)) throw new InputError("instruments and sessions have letters, digits, '.', '_' and '-'");
+    }
+    if (options.compute !== undefined && !COMPUTE_LOCATIONS.includes(options.compute)) {
+      throw new InputError(`compute is one of ${COMPUTE_LOCATIONS.join(", ")}`);
     }
     this.hub = hub;
     this.handle = options.handle ?? `~${agentId.split("@")[0] ?? ""}`;
@@ -237,7 +247,7 @@ export class FrameSession {
       payload,
       acted_by: this.#options.actedBy ?? this.handle,
       drafted_with: this.#options.draftedWith ?? drafterHandle(this.instrument),
-      provenance_compute_location: "local-only",
+      provenance_compute_location: this.#options.compute ?? "server-active",
       provenance_method: ["chorus-sdk"],
       provenance_context_check: "skipped",
       provenance_basis: options.basis ?? (recipient === this.handle ? ownBasis : "command"),

@@ -5,7 +5,7 @@ export { Channel, ChannelDelivery, ChannelInvite, ChannelList, type NewMember } 
 export { systemClock, type Clock } from "./clock.js";
 export { Credits, type CreditText } from "./credits.js";
 export * from "./errors.js";
-export { FrameSession, type FrameOptions, type SessionOptions, type WatchedItem, type WatchOptions } from "./frame.js";
+export { FrameSession, type ComputeLocation, type FrameOptions, type SessionOptions, type WatchedItem, type WatchOptions } from "./frame.js";
 export { OPERATIONS } from "./generated/operations.js";
 export type { components, operations } from "./generated/contract.js";
 export { HubClient, type CallOptions, type HubOptions } from "./hub.js";

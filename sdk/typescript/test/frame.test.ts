@@ -1,9 +1,11 @@
 // Frames between sessions of one handle on a real hub: announcements, questions, decisions and locks.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { Agent, LockedError, systemClock, type FrameSession, type WatchedItem } from "chorus-sdk";
+import { Agent, InputError, LockedError, systemClock, type FrameSession, type WatchedItem } from "chorus-sdk";
+import { Agent as NodeAgent } from "chorus-sdk/node";
 import { hub, type TestHub } from "chorus-sdk/testing";
-import { Collector } from "./support.ts";
+import { Collector, temporaryFolder } from "./support.ts";
 
 async function startSessions(t: TestContext): Promise<{ server: TestHub; agent: Agent; editor: FrameSession; script: FrameSession }> {
   const server = await hub();
@@ -40,6 +42,27 @@ test("what one session announces, the others hear, and a filter chooses", async 
   assert.deepEqual(kinds, ["opened", "agent_advisory", "agent_broadcast", "agent_handover"]);
   assert.equal((await broadcasts.waitFor(2)).length, 2);
   assert.equal((await editor.roster()).sessions.length, 2);
+});
+
+// FRM-15, R-104: most models run on a server, and `local-only` says that nothing left the device
+test("only a session that says so computed on the device", async (t) => {
+  const { server, agent, script } = await startSessions(t);
+  const credentials = join(await temporaryFolder(t), "bot.json");
+  const named = await NodeAgent.register({ hub: server.url, name: "nell", credentials });
+  const nells = await watch(t, named.session("script", "s2"));
+  const heard = await watch(t, script);
+  const compute = "local-only";
+  await agent.session("cc-editor", "s1").advise("by a model on a server");
+  await agent.session("cc-editor", "s1", { compute }).advise("by a model on the device");
+  t.after(() => delete process.env["CHORUS_COMPUTE"]);
+  process.env["CHORUS_COMPUTE"] = "server-aggregate";
+  await named.session("cc-editor", "s1").advise("as the environment says");
+  await named.session("cc-editor", "s1", { compute }).advise("as the program says");
+  process.env["CHORUS_COMPUTE"] = "on the moon";
+  assert.throws(() => named.session("cc-editor", "s1"), InputError);
+  const locations = (items: WatchedItem[]) => items.flatMap((item) => (item.type === "frame" ? [item.frame.provenance_compute_location] : []));
+  assert.deepEqual(locations(await heard.waitFor(3)), ["server-active", "local-only"]);
+  assert.deepEqual(locations(await nells.waitFor(3)), ["server-aggregate", "local-only"]);
 });
 
 test("a question gets the answers of its window, and a decision gets its answer", async (t) => {

@@ -31,7 +31,8 @@ pub struct FrameSender {
 }
 
 impl FrameSender {
-    /// A session of `handle` with true default provenance: no context check, computed locally.
+    /// A session of `handle` with true default provenance: no context check, and computed on a server, because where a
+    /// model runs is not known and a frame must not claim that nothing left the device (FRM-15, R-104).
     pub fn new(handle: Handle, instrument: ScopeIdent, session: ScopeIdent) -> Self {
         Self {
             acted_by: handle.clone(),
@@ -41,7 +42,7 @@ impl FrameSender {
             session,
             tool: None,
             ttl_ms: None,
-            compute_location: ComputeLocation::LocalOnly,
+            compute_location: ComputeLocation::ServerActive,
             method: vec!["command-line".into()],
             return_ref: None,
             context_check: ContextCheck::Skipped,
@@ -160,6 +161,19 @@ mod tests {
             assert!(sender.is_sender_of(&frame), "{instrument}");
         }
         assert_eq!(sender_of("cc-editor").drafted_with, "~cc-editor");
+    }
+
+    // FRM-15, R-104
+    #[test]
+    fn nothing_is_said_to_stay_on_the_device_unless_the_program_says_so() {
+        let mut sender = sender_of("cli");
+        let compute_location = |sender: &FrameSender| {
+            let draft = sender.draft_frame(&sender.handle_scope(), advisory(), UnixMicros(0));
+            draft.to_frame().unwrap().provenance.compute_location
+        };
+        assert_eq!(compute_location(&sender), ComputeLocation::ServerActive);
+        sender.compute_location = ComputeLocation::LocalOnly;
+        assert_eq!(compute_location(&sender), ComputeLocation::LocalOnly);
     }
 
     // FRM-111

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import anyio
 
@@ -18,7 +19,7 @@ from . import limits
 from .base import AgentBase, get, segment_path
 from .client import EventStream, HubClient
 from .core import ApiCall
-from .errors import ChorusError, ResourceClaimed, UnexpectedAnswer, single_error
+from .errors import ChorusError, InvalidInput, ResourceClaimed, UnexpectedAnswer, single_error
 from .locks import LockClaims
 from .types import (
     AccessRemoved,
@@ -33,6 +34,8 @@ from .types import (
 log = logging.getLogger("chorus_sdk")
 Clock = Callable[[], datetime]
 EventClass = Literal["merged", "stale", "released", "other"]
+ComputeLocation = Literal["server-active", "server-aggregate", "local-only"]
+"""Where what a frame says was computed. `local-only`: nothing left the device."""
 
 
 def utc_now() -> datetime:
@@ -42,9 +45,18 @@ def utc_now() -> datetime:
 class FrameCalls(AgentBase):
     """Sessions of this agent's handle, and who may address them."""
 
-    def session(self, instrument: str, session_id: str | None = None, *, clock: Clock = utc_now) -> Session:
-        """A session that sends and receives frames, such as `agent.session("cc-editor")`."""
-        return Session(self._client, self.handle, instrument, session_id or uuid.uuid4().hex, clock)
+    def session(
+        self,
+        instrument: str,
+        session_id: str | None = None,
+        *,
+        compute: ComputeLocation | None = None,
+        clock: Clock = utc_now,
+    ) -> Session:
+        """A session that sends and receives frames, such as `agent.session("cc-editor")`. `compute` is where its model
+        runs; otherwise `$CHORUS_COMPUTE`, or `server-active`."""
+        session_id = session_id or uuid.uuid4().hex
+        return Session(self._client, self.handle, instrument, session_id, clock, compute)
 
     async def fetch_roster(self, handle: str | None = None) -> SessionRoster:
         """The live sessions of a handle."""
@@ -64,6 +76,12 @@ class FrameCalls(AgentBase):
     async def revoke_grant(self, other: str) -> AccessRemoved:
         call = ApiCall("DELETE", segment_path("/handles", self.handle, "/grants", other), is_repeatable=True)
         return await self._client.fetch_bare(call, AccessRemoved)
+
+
+def _check_compute(text: str) -> ComputeLocation:
+    if text not in get_args(ComputeLocation):
+        raise InvalidInput(f"{text!r} is no compute location: one of {', '.join(get_args(ComputeLocation))}")
+    return cast(ComputeLocation, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +110,20 @@ class FrameAnswer:
 class Session:
     """One session of a handle: an instrument and a session id."""
 
-    def __init__(self, client: HubClient, handle: str, instrument: str, session_id: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        client: HubClient,
+        handle: str,
+        instrument: str,
+        session_id: str,
+        clock: Clock,
+        compute: ComputeLocation | None = None,
+    ) -> None:
         self._client = client
         self.handle = handle
         self.instrument = instrument
         self.id = session_id
+        self.compute = _check_compute(compute or os.environ.get("CHORUS_COMPUTE") or "server-active")
         self._clock = clock
 
     async def send_frame(
@@ -117,7 +144,7 @@ class Session:
         return SentFrame(reply["frame_id"], reply["recipient_count"])
 
     def build_frame(self, kind: str, payload: dict[str, Any], scope: str, ttl_ms: int | None) -> dict[str, Any]:
-        """The frame with true default provenance: no context check, computed here."""
+        """The frame with true default provenance: no context check, and computed where the session says (FRM-15)."""
         recipient = scope_handle(scope)
         # Other handles do not learn the session (FRM-111).
         basis = f"session:{self.instrument}@{self.id}" if recipient == self.handle else "command"
@@ -131,7 +158,7 @@ class Session:
             "payload": payload,
             "acted_by": self.handle,
             "drafted_with": drafter_handle(self.instrument),
-            "provenance_compute_location": "local-only",
+            "provenance_compute_location": self.compute,
             "provenance_method": ["sdk-python"],
             "provenance_context_check": "skipped",
             "provenance_basis": basis,

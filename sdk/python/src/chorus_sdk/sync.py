@@ -19,7 +19,7 @@ from .agent import WaitFor
 from .channel import DeliverMode
 from .client import Verify
 from .errors import DeliveryFailed
-from .frame import Clock, EventClass, FrameAnswer, Gap, SentFrame, utc_now
+from .frame import Clock, ComputeLocation, EventClass, FrameAnswer, Gap, SentFrame, utc_now
 from .market import Amount, Step
 from .message import DeliveryState, InboxEvent, InboxItem
 from .store import Store
@@ -286,7 +286,7 @@ class Session(SyncObject):
         return cast('SentFrame', call(self._inner.send_frame, kind, payload, scope=scope, ttl_ms=ttl_ms))
 
     def build_frame(self, kind: str, payload: dict[str, Any], scope: str, ttl_ms: int | None) -> dict[str, Any]:
-        """The frame with true default provenance: no context check, computed here."""
+        """The frame with true default provenance: no context check, and computed where the session says (FRM-15)."""
         return cast('dict[str, Any]', wrap(self._inner.build_frame(kind, payload, scope, ttl_ms)))
 
     def advise(self, text: str, *, files: list[str] | None=None, scope: str | None=None) -> SentFrame:
@@ -550,9 +550,10 @@ class Agent(HandlerFace):
         """The callback of a delivery that was kept, or a persistent one."""
         return cast('Callback', wrap(self._inner.callback(url)))
 
-    def session(self, instrument: str, session_id: str | None=None, *, clock: Clock=utc_now) -> Session:
-        """A session that sends and receives frames, such as `agent.session("cc-editor")`."""
-        return cast('Session', wrap(self._inner.session(instrument, session_id, clock=clock)))
+    def session(self, instrument: str, session_id: str | None=None, *, compute: ComputeLocation | None=None, clock: Clock=utc_now) -> Session:
+        """A session that sends and receives frames, such as `agent.session("cc-editor")`. `compute` is where its model
+            runs; otherwise `$CHORUS_COMPUTE`, or `server-active`."""
+        return cast('Session', wrap(self._inner.session(instrument, session_id, compute=compute, clock=clock)))
 
     def fetch_roster(self, handle: str | None=None) -> SessionRoster:
         """The live sessions of a handle."""

@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { Agent as BaseAgent, type AgentOptions } from "../agent.js";
 import { START } from "../cursor.js";
 import { InputError } from "../errors.js";
+import type { ComputeLocation, FrameSession, SessionOptions } from "../frame.js";
 import { registerAgent, type Credentials, type RegisterOptions } from "../register.js";
 import type { RunOptions } from "../runner.js";
 import type { Store } from "../store.js";
@@ -62,6 +63,13 @@ export class Agent extends BaseAgent {
     const agent = new Agent(settings);
     agent.#files = files;
     return agent;
+  }
+
+  /** Like `Agent.session`; `$CHORUS_COMPUTE` says where its model runs unless `compute` does. */
+  override session(instrument: string, id: string, options: SessionOptions = {}): FrameSession {
+    // The session checks the value.
+    const named = (process.env["CHORUS_COMPUTE"] || undefined) as ComputeLocation | undefined;
+    return super.session(instrument, id, { ...options, compute: options.compute ?? named });
   }
 
   /** Like `Agent.run`; SIGINT and SIGTERM end it too, after the running handlers. */
