@@ -100,6 +100,9 @@ fn a_job_on_the_board_is_claimed_delivered_and_approved() {
         &["--board", "--approve-within", "1h", "--json"],
     );
     let id = hired.ok().json()[0]["job_id"].as_str().unwrap().to_owned();
+    // JOB-19: the cost of an open job is 0, so people are shown its budget.
+    let open = alice.run(&["jobs", &id]).ok().out;
+    assert!(open.contains("  0.15  "), "{open}");
     let board = bob.run(&["board", "--skill", "echo"]).ok();
     assert!(
         board.out.contains(&id) && board.out.contains(r#"{"text":"x"}"#),
@@ -118,6 +121,8 @@ fn a_job_on_the_board_is_claimed_delivered_and_approved() {
         (&json!("SUCCESS"), &json!({"text": "y"}))
     );
     assert_eq!(alice.balance(), amounts("99.90", "0.00"));
+    let ended = alice.run(&["jobs", &id]).ok().out;
+    assert!(ended.contains("  0.10  "), "{ended}");
 }
 
 #[test]

@@ -24,9 +24,13 @@ fn format_with_partner(job: &Job, partner: &str) -> String {
         JobStatus::Pending => output::FAINT_STYLE,
     };
     let status = output::paint_text(style, &format!("{:7}", job.status.as_str()));
-    let paid = job.execution_cost.unwrap_or(job.budget);
+    // JOB-19: the cost of a job that has not ended is 0, but its budget is what is held for it.
+    let amount = match job.status {
+        JobStatus::Pending => job.budget,
+        JobStatus::Success | JobStatus::Failure => job.execution_cost.unwrap_or(job.budget),
+    };
     let mut line = format!(
-        "{status}  {}  {}  {paid}  {}",
+        "{status}  {}  {}  {amount}  {}",
         output::escape_controls(&job.skill_name),
         output::escape_controls(partner),
         output::paint_text(output::FAINT_STYLE, &output::escape_controls(&job.job_id))
