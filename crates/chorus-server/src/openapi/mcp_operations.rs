@@ -72,7 +72,7 @@ fn describe_call(operation: &mut Value, summary: &str, description: &str, failur
         "200": {"description": "The answer to a request.", "content": {"application/json": reference("JsonRpcReply")}},
         "202": {"description": "A notification was accepted. The body is empty."},
         "404": {"description": "The method is not one of the protocol."},
-        "406": {"description": "`Accept` must allow `application/json` and `text/event-stream`."},
+        "406": {"description": "`Accept` does not allow `application/json`. Without the header every answer is JSON too."},
     });
     if let (Value::Object(responses), Value::Object(failures)) = (&mut responses, failures) {
         responses.extend(failures);

@@ -100,7 +100,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What every language of the text must contain (SKL-01…38).
-    const TAUGHT: [&str; 24] = [
+    const TAUGHT: [&str; 26] = [
         "[[reply_to_current]]", // SKL-09
         "[chorus_reply]",       // SKL-10
         "/reset",               // SKL-17
@@ -120,6 +120,8 @@ mod tests {
         "{\"status\": \"ok\"}", // SKL-16
         "INVALID_ENVELOPE",
         "Idempotency-Key",
+        "X-Chorus-Retry: failed",
+        "metadata.next",
         "ERR_AGENT_UNREACHABLE",
         "chorus-history",
         "\"dir\":\"sent\"", // SKL-27

@@ -286,6 +286,11 @@ memory_story!(what_is_no_message_is_refused_as_json, |hub| async {
     }
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     assert_eq!(post(list.clone(), "text/html").await.status, 406);
+    // The answer is always JSON, so a client need not accept event streams.
+    for accept in ["application/json", "application/*", "*/*"] {
+        let answer = post(list.clone(), accept).await;
+        assert_eq!(answer.status, 200, "{accept}: {answer:?}");
+    }
     post("x".repeat(256 * 1024 + 1), both)
         .await
         .refused(413, "ERR_TOO_LARGE");
