@@ -123,8 +123,14 @@ async fn a_failed_delivery_is_retried_only_on_request_and_as_one_message() {
         .unwrap();
     assert_eq!(accepted.sent.delivery, "delivered");
     let keys = idempotency_keys(&hub);
-    // the hub posts the same message again.
     assert_eq!(keys.len(), 3);
+    // without the header the hub gives the first answer again, with it the same message is posted again.
+    let asked: Vec<_> = hub.requests()[1..]
+        .iter()
+        .map(|request| header(request, "x-chorus-retry"))
+        .collect();
+    let retry = Some("failed".to_owned());
+    assert_eq!(asked, [None, retry.clone(), retry]);
     assert_eq!(
         keys.iter().collect::<std::collections::HashSet<_>>().len(),
         1,

@@ -122,8 +122,14 @@ fn each_language_installs_its_skill_with_the_hubs_url() {
             folder.join(beside).exists() && !folder.join(gone).exists(),
             "{lang}"
         );
-        let schema = read_text(&alice, "skills/chorus/envelope.schema.json");
-        assert!(schema.contains("original_text"), "{schema}");
+        let schema = read_json(&alice, "skills/chorus/envelope.schema.json");
+        let required = schema["required"].as_array();
+        let required = required.unwrap_or_else(|| panic!("{schema}"));
+        assert!(required.contains(&json!("original_text")), "{schema}");
+        assert!(
+            schema["properties"]["original_text"]["type"] == "string",
+            "{schema}"
+        );
     }
 }
 

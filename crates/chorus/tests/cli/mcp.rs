@@ -316,6 +316,31 @@ fn frames_have_the_same_session_as_the_hosts_hooks() {
     assert_eq!(frame["provenance_basis"], "session:cc-claude@s1");
 }
 
+// FRM-15, R-104: the host knows where its model runs, the hub does not
+#[test]
+fn a_host_says_where_its_model_runs() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let command = |more: &[&str]| alice.command(&[&["mcp", "--session", "s1"], more].concat());
+    let mut by_environment = command(&[]);
+    by_environment.env("CHORUS_COMPUTE", "server-aggregate");
+    for command in [
+        command(&[]),
+        command(&["--compute", "local-only"]),
+        by_environment,
+    ] {
+        let mut host = Host::start(command);
+        let sent = host.call("agent_advise", json!({ "advisory_text": "reading" }));
+        assert_ne!(sent["isError"], true, "{sent}");
+    }
+    let frames = alice.kept_frames_for("s2", 3);
+    let said: Vec<_> = frames
+        .iter()
+        .map(|frame| frame["provenance_compute_location"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, ["server-active", "local-only", "server-aggregate"]);
+}
+
 //
 #[test]
 fn without_credentials_it_exits_with_2_and_names_the_command() {

@@ -165,6 +165,21 @@ story!(stream_true_is_enough, |hub| async {
         assert_eq!(names(&events), ["done"], "{accept:?}");
         assert_eq!(events[0].data["delivery"], "delivered");
     }
+    // The receiver is asked for a stream just as it is for a sender that names it.
+    let mut writer = Webhook::replying(Reply::events(&[
+        b"event: chunk\ndata: {\"text\":\"hel\"}\n\n",
+        b"event: done\ndata: {\"full_text\":\"hello\",\"envelope\":null}\n\n",
+    ]))
+    .await;
+    let carol = hub.agent_with_webhook("carol", &writer.url()).await;
+    let mut body = alice.message(&carol.id, "hello");
+    body["stream"] = json!(true);
+    let request = alice.request("POST", "/messages").json(&body);
+    let events = Stream::open(request).await.ended().await;
+    assert_eq!(names(&events), ["chunk", "done"]);
+    assert_eq!(events[1].data["full_text"], "hello");
+    let heard = writer.next_request().await.head.to_ascii_lowercase();
+    assert!(heard.contains("accept: text/event-stream"), "{heard}");
 });
 
 story!(

@@ -100,6 +100,29 @@ story!(a_rejection_is_in_the_timeline, |hub| async {
     }
 });
 
+// after a rejection the same result is no longer the outcome, so it is not answered as the first time
+story!(a_report_after_a_rejection_is_refused, |hub| async {
+    let boss = register_requester(&hub).await;
+    let worker = register_worker(&hub, "worker-1").await;
+    publish(&boss, "job-1", json!({"approve_within_ms": 60_000})).await;
+    assert_ok(&act(&worker, "job-1", "claim").await);
+    let result = success_result(0.10);
+    assert_ok(&report(&worker, "job-1", &result).await);
+    assert_ok(&act(&boss, "job-1", "reject").await);
+    for again in [&result, &success_result(0.05)] {
+        let refused = report(&worker, "job-1", again).await;
+        assert_market_refused(&refused, 409, "ERR_JOB_CLOSED");
+    }
+    let job = job_state(&boss, "job-1").await;
+    assert_eq!(
+        (&job["state"], &job["error_code"]),
+        (&json!("failed"), &json!("REJECTED"))
+    );
+    assert_eq!(balance_and_held(&hub, &worker).await, (100.0, 0.0));
+    assert_eq!(balance_and_held(&hub, &boss).await, (100.0, 0.0));
+    assert_credits_conserved(&hub).await;
+});
+
 story!(of_an_approval_and_a_rejection_one_stands, |hub| async {
     // R-62; failure 21
     let boss = register_requester(&hub).await;

@@ -4,6 +4,9 @@ use super::host_client::McpHost;
 use crate::support::actors::{Agent, registration};
 use serde_json::{Value, json};
 
+/// The id of a claim, and of a question.
+const LEASE: &str = "00000000-0000-4000-8000-000000000007";
+
 memory_story!(
     a_model_is_not_said_to_run_on_the_device_unless_its_host_says_so,
     |hub| async {
@@ -64,10 +67,30 @@ memory_story!(
             ),
             (
                 "agent_lock_acquire",
-                json!({"resource": "src"}),
+                json!({"resource": "src", "lease_id": LEASE}),
                 "agent_lock_request",
             ),
+            (
+                "agent_lease_extend",
+                json!({"lease_id": LEASE, "ttl_ms": 60_000}),
+                "agent_lease_extend",
+            ),
+            (
+                "agent_lock_release",
+                json!({"lease_id": LEASE}),
+                "agent_lock_release",
+            ),
             ("agent_query", json!({"query_text": "who?"}), "agent_query"),
+            (
+                "agent_respond",
+                json!({"query_id": LEASE, "response_text": "I do"}),
+                "agent_response",
+            ),
+            (
+                "agent_send",
+                json!({"kind": "agent_advisory", "payload": {"advisory_text": "reading"}}),
+                "agent_advisory",
+            ),
         ] {
             host.call(tool, args).await.data();
             let heard = session.next(kind).await;
@@ -76,6 +99,9 @@ memory_story!(
                 (&json!("~alice"), &json!("~cc-editor")),
                 "{tool}"
             );
+            // FRM-15: no tool knows where the model runs.
+            let location = &heard.data["provenance_compute_location"];
+            assert_eq!(location, "server-active", "{tool}");
         }
     }
 );
