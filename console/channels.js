@@ -62,7 +62,7 @@ export function openView(root, id, cursor) {
           channel.membership === 'invited' && createInvitationForm(channel, loadChannels),
         ),
       ),
-      !channels.length && h('li', {}, renderNextStep('channels', 'chorus channel create room')),
+      !channels.length && h('li', {}, renderNextStep('channels', 'chorus channel create team')),
     );
   };
   const cleanups = [
