@@ -1,4 +1,36 @@
 //! The metrics as scrapers read them.
+//!
+//! Counts are of the whole process, in which `cargo test` runs other stories at the same time. So a story compares what it
+//! reads before and after, and expects a rise of at least its own.
+
+use crate::support::hub::Hub;
+
+/// What `GET /metrics` answered.
+struct Scrape {
+    text: String,
+}
+
+impl Scrape {
+    async fn read(hub: &Hub) -> Self {
+        Self {
+            text: hub.anonymous().get("/metrics").await.text,
+        }
+    }
+
+    /// The value of a metric with its labels, if it was ever set.
+    fn find(&self, name: &str) -> Option<f64> {
+        let mut lines = self.text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        Some(value.parse().expect("a number"))
+    }
+
+    fn assert_risen_by(&self, least: f64, name: &str, before: &Self) {
+        let (Some(now), then) = (self.find(name), before.find(name).unwrap_or_default()) else {
+            panic!("{name} is not in {}", self.text)
+        };
+        assert!(now - then >= least, "{name}: {then}, then {now}");
+    }
+}
 
 memory_story!(every_metric_has_a_help_text, |hub| async {
     // `promtool check metrics` asks for them
@@ -19,49 +51,45 @@ memory_story!(every_metric_has_a_help_text, |hub| async {
     assert_eq!(names("# HELP "), types);
 });
 
-// OPS-01: the counts are of the whole process, and other stories run in processes of their own.
+// OPS-01
 memory_story!(what_is_promised_is_counted, |hub| async {
     let alice = hub.agent("alice").await;
     let bob = hub.agent("bob").await;
+    let before = Scrape::read(&hub).await;
     let sent = alice.send_expecting(&bob.id, "while away", "queued").await;
     let _inbox = bob.inbox().await;
     alice
         .send_expecting(&bob.id, "while listening", "delivered_sse")
         .await;
     bob.mark_shown(&sent["trace_id"]).await.data(200);
-    let text = hub.anonymous().get("/metrics").await.text;
-    let value = |name: &str| -> f64 {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("{name} is not in {text}"))
-            .parse()
-            .unwrap()
-    };
-    assert_eq!(value(r#"chorus_messages_total{delivery="queued"}"#), 1.0);
-    assert_eq!(value(r#"chorus_messages_total{delivery="delivered"}"#), 1.0);
-    assert_eq!(value("chorus_message_shown_seconds_count"), 1.0);
-    assert_eq!(value("chorus_inbox_streams"), 1.0);
-    assert_eq!(value("chorus_outbox_pending"), 0.0);
-    assert!(value("chorus_commit_seconds_count") >= 2.0);
+    let after = Scrape::read(&hub).await;
+    for (name, least) in [
+        (r#"chorus_messages_total{delivery="queued"}"#, 1.0),
+        (r#"chorus_messages_total{delivery="delivered"}"#, 1.0),
+        ("chorus_message_shown_seconds_count", 1.0),
+        ("chorus_commit_seconds_count", 2.0),
+    ] {
+        after.assert_risen_by(least, name, &before);
+    }
+    let streams = after.find("chorus_inbox_streams");
+    assert!(streams >= Some(1.0), "{streams:?}");
+    assert!(after.find("chorus_outbox_pending").is_some());
     let version = format!(
         r#"chorus_build_info{{version="{}"}}"#,
         env!("CARGO_PKG_VERSION")
     );
-    assert_eq!(value(&version), 1.0);
+    assert_eq!(after.find(&version), Some(1.0));
     // No name of an agent is a label.
-    assert!(!text.contains("alice"), "{text}");
+    assert!(!after.text.contains("alice"), "{}", after.text);
 });
 
 sqlite_story!(a_leap_of_the_clock_is_counted, |hub| async {
     // D-123: an operator has to learn that the clock of the machine was set
     hub.maintain().await;
+    let before = Scrape::read(&hub).await;
     hub.leap(3_600 * 1_000_000);
     hub.maintain().await;
     hub.maintain().await;
-    let text = hub.anonymous().get("/metrics").await.text;
-    let count = text
-        .lines()
-        .find_map(|line| line.strip_prefix("chorus_clock_leaps_total "));
-    assert_eq!(count, Some("1"), "{text}");
+    let after = Scrape::read(&hub).await;
+    after.assert_risen_by(1.0, "chorus_clock_leaps_total", &before);
 });
