@@ -161,7 +161,10 @@ impl JobValue {
     /// A mismatch of an output is a fault of the report, which its worker can mend.
     fn refuse(self, message: String) -> Error {
         match self {
-            Self::Input => Error::new(ErrorCode::SkillMismatch, message),
+            Self::Input => Error {
+                field: Some(self.field().to_owned()),
+                ..Error::new(ErrorCode::SkillMismatch, message)
+            },
             Self::Output => Error::invalid_field(self.field(), message),
         }
     }

@@ -143,12 +143,16 @@ impl From<FrameError> for ToolError {
     fn from(error: FrameError) -> Self {
         log_cause(error.code.as_str(), error.cause.as_deref());
         // The argument `query_text` is the field `payload.query_text` of the frame.
-        let without_prefix = |text: &str| text.replace("payload.", "");
-        let field = error.field.as_deref().map(without_prefix);
+        let path = error.field.unwrap_or_default();
+        let argument = path.strip_prefix("payload.").unwrap_or(&path);
         Self {
             code: error.code.as_str(),
-            field,
-            message: without_prefix(&error.message),
+            message: if path.is_empty() {
+                error.message
+            } else {
+                error.message.replace(&path, argument)
+            },
+            field: Some(argument.to_owned()).filter(|argument| !argument.is_empty()),
             is_retryable: error.code.retryable(),
         }
     }

@@ -77,25 +77,16 @@ async fn hire_agent(call: ToolCall, args: MarketHireArgs) -> Result<ToolOutput<J
         &call.state.public_url,
     )
     .await;
-    let job = job.map_err(|error| {
-        let is_about_input = error.message.contains("input_data");
-        let fields = [
-            (ErrorCode::AgentNotFound, "agent_id"),
-            (ErrorCode::AgentOffline, "agent_id"),
-            (
-                ErrorCode::SkillMismatch,
-                if is_about_input {
-                    "input_data"
-                } else {
-                    "skill_name"
-                },
-            ),
-            (ErrorCode::BudgetInsufficient, "budget"),
-            (ErrorCode::TransferFailed, "budget"),
-            (ErrorCode::JobConflict, "job_id"),
-        ];
-        ToolError::from_hub_error(error, &fields)
-    })?;
+    let fields = [
+        (ErrorCode::AgentNotFound, "agent_id"),
+        (ErrorCode::AgentOffline, "agent_id"),
+        // An input that the skill does not take names `input_data` itself.
+        (ErrorCode::SkillMismatch, "skill_name"),
+        (ErrorCode::BudgetInsufficient, "budget"),
+        (ErrorCode::TransferFailed, "budget"),
+        (ErrorCode::JobConflict, "job_id"),
+    ];
+    let job = job.map_err(|error| ToolError::from_hub_error(error, &fields))?;
     Ok(ToolOutput::new(
         match &job.agent_id {
             Some(worker) => format!("{worker} works on {}, {}", job.job_id, job.status),
