@@ -11,7 +11,6 @@ use crate::store::WriteTxn;
 use chorus_wire::channel::callback_event::{CallbackPost, ChannelEvent};
 use chorus_wire::channel::channels::{ChannelMember, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::{Error, limits};
 use serde_json::value::RawValue;
 
 /// A tool token that was valid when the request came. It admits one member to one channel, until it
@@ -88,13 +87,6 @@ pub async fn send_message(
 
 /// `set_status`: an empty status removes the present one.
 pub async fn set_status(token: &ToolToken, hub: &HubContext, status: String) -> Result<ChannelRow> {
-    if status.chars().count() > limits::LABEL_CHARS || status.contains(char::is_control) {
-        let message = format!(
-            "status must be one line of at most {} characters",
-            limits::LABEL_CHARS
-        );
-        return Err(Error::validation(message));
-    }
     append_tool_event(token, hub, ChannelEvent::Status { status }).await
 }
 

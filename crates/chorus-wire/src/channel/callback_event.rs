@@ -3,7 +3,7 @@
 use super::message_part::PARTS_CHECK;
 use crate::contract::{
     self, ContractFault, FieldCheck, HTTP_URL, ObjectRule, ObjectShape, RawJson, SchemaRefs,
-    WireObject, characters, list_of,
+    WireObject, characters, list_of, single_line,
 };
 use crate::{Error, ErrorCode, Result, limits, wire_object};
 use serde::{Deserialize, Deserializer, de};
@@ -152,8 +152,8 @@ pub fn callback_event_schema(refs: SchemaRefs) -> Value {
     })
 }
 
-/// The roster shows it on one line.
-pub const STATUS_CHECK: FieldCheck = characters(0, limits::STATUS_CHARS);
+/// The roster shows it on one line, so a callback and the tool `set_status` take no other.
+pub const STATUS_CHECK: FieldCheck = single_line(0, limits::STATUS_CHARS);
 
 impl CallbackPost {
     /// Parses one JSON object: a body, or one line of NDJSON.

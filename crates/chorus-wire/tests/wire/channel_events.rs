@@ -58,6 +58,7 @@ fn each_event_requires_its_fields_and_no_more() {
             json!({"type": "status", "status": "x".repeat(limits::STATUS_CHARS + 1)}),
             "status",
         ),
+        (json!({"type": "status", "status": "a\nb"}), "status"),
         (json!({"type": "error", "code": "tool_error"}), "message"),
         (json!({"type": "error", "message": "x", "code": 7}), "code"),
         (

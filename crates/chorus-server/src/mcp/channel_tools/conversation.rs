@@ -7,9 +7,10 @@ use crate::mcp::since_arg::SinceId;
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_error::ToolError;
 use chorus_hub::channel::tools;
+use chorus_wire::channel::callback_event::STATUS_CHECK;
 use chorus_wire::channel::channels::{ChannelMember, ChannelPost, NewChannelMessage};
 use chorus_wire::channel::history_row::ChannelRow;
-use chorus_wire::contract::{RawJson, single_line};
+use chorus_wire::contract::RawJson;
 use chorus_wire::{ErrorCode, limits, wire_object};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -134,7 +135,7 @@ wire_object! {
     /// `set_status`
     SetStatusArgs, refuses unknown => {
         /// What you are doing, in a few words.
-        required status: String = single_line(0, limits::STATUS_CHARS);
+        required status: String = STATUS_CHECK;
     }
 }
 
