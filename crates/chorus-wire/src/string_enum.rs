@@ -3,8 +3,9 @@
 /// Defines an enum with one wire text per variant, written once beside it. The enum is printed, parsed,
 /// serialised and deserialised by exactly that text, without allocation.
 ///
-/// A macro instead of `strum`, because serde and utoipa need the same text, and strum's would be a second
-/// copy of it. The text is matched as `tt`: utoipa overlooks a `rename` whose value is a `literal` fragment.
+/// The one macro for such tables, on the wire and in the store (D-130). The text is matched as `tt`: utoipa overlooks a
+/// `rename` whose value is a `literal` fragment.
+#[macro_export]
 macro_rules! string_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $text:tt,)+ }) => {
         $(#[$about])*

@@ -8,41 +8,27 @@ use crate::store::outbox::{self, NewOutboxRow, OutboxRow, RetryClass};
 use crate::store::{DbError, OwnerId, WriteTxn};
 use crate::telemetry::{self, BegunTrace, SpanKind};
 use bytes::Bytes;
-use chorus_wire::time::UnixMicros;
+use chorus_wire::{string_enum, time::UnixMicros};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 
-/// Why a row is posted; it selects the handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PostPurpose {
-    /// A job's result, to its requester's `callback_url`.
-    JobCallback,
-    /// A channel message, to a member's connection string.
-    ChannelDelivery,
+string_enum! {
+    /// Why a row is posted; it selects the handler.
+    PostPurpose {
+        /// A job's result, to its requester's `callback_url`.
+        JobCallback "callback",
+        /// A channel message, to a member's connection string.
+        ChannelDelivery "channel",
+    }
 }
 
 impl PostPurpose {
-    const ALL: [Self; 2] = [Self::JobCallback, Self::ChannelDelivery];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::JobCallback => "callback",
-            Self::ChannelDelivery => "channel",
-        }
-    }
-
     /// The name of the span of an attempt.
     const fn span_name(self) -> &'static str {
         match self {
             Self::JobCallback => "deliver job result",
             Self::ChannelDelivery => "deliver channel message",
         }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|purpose| purpose.as_str() == text)
     }
 }
 

@@ -2,29 +2,18 @@
 //! them too.
 
 use super::{AgentId, ChannelId, ColumnReader, DbConnection, DbError, FromRow, MemberId, SqlParam};
-use chorus_wire::time::UnixMicros;
+use chorus_wire::{string_enum, time::UnixMicros};
 use subtle::ConstantTimeEq;
 
-/// What a channel token is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TokenPurpose {
-    /// The callback of one delivery.
-    Callback,
-    /// A member's own callback, valid until it is replaced.
-    PersistentCallback,
-    /// The channel's MCP endpoint.
-    Tools,
-}
-
-impl TokenPurpose {
-    const ALL: [Self; 3] = [Self::Callback, Self::PersistentCallback, Self::Tools];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Callback => "callback",
-            Self::PersistentCallback => "standing",
-            Self::Tools => "tools",
-        }
+string_enum! {
+    /// What a channel token is for.
+    TokenPurpose {
+        /// The callback of one delivery.
+        Callback "callback",
+        /// A member's own callback, valid until it is replaced.
+        PersistentCallback "standing",
+        /// The channel's MCP endpoint.
+        Tools "tools",
     }
 }
 
@@ -52,10 +41,7 @@ macro_rules! token_columns {
 /// Reads `token_columns!`.
 impl FromRow for ChannelToken {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
-        let purpose = columns.text()?;
-        let purpose = TokenPurpose::ALL
-            .into_iter()
-            .find(|known| known.as_str() == purpose);
+        let purpose = TokenPurpose::parse(&columns.text()?);
         let mut token = ChannelToken {
             purpose: purpose.ok_or_else(|| {
                 DbError::Other("a token opens what only a newer hub knows".into())

@@ -1,30 +1,32 @@
 //! The states of a job and the table of all transitions between them.
 
 use chorus_wire::market::job::JobStatus;
+use chorus_wire::string_enum;
 
-/// The state of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum JobState {
-    /// Requested; the job is not stored before its budget is held.
-    Requested,
-    /// On the board: the budget is held, and any agent with the skill may claim the job.
-    Open,
-    /// The budget is held, and the worker has not accepted the job yet.
-    Held,
-    /// The worker has the job.
-    Dispatched,
-    /// The worker waits for the requester's answer to its question.
-    InputRequired,
-    /// The worker delivered, and the requester may still reject the delivery.
-    Delivered,
-    /// The worker reported a result and is paid.
-    Done,
-    /// The worker failed or refused, or its delivery was rejected; the budget is refunded.
-    Failed,
-    /// The requester cancelled the job before a result came.
-    Cancelled,
-    /// No result came before the deadline.
-    Expired,
+string_enum! {
+    /// The state of a job.
+    JobState {
+        /// Requested; the job is not stored before its budget is held.
+        Requested "requested",
+        /// On the board: the budget is held, and any agent with the skill may claim the job.
+        Open "open",
+        /// The budget is held, and the worker has not accepted the job yet.
+        Held "held",
+        /// The worker has the job.
+        Dispatched "dispatched",
+        /// The worker waits for the requester's answer to its question.
+        InputRequired "input-required",
+        /// The worker delivered, and the requester may still reject the delivery.
+        Delivered "delivered",
+        /// The worker reported a result and is paid.
+        Done "done",
+        /// The worker failed or refused, or its delivery was rejected; the budget is refunded.
+        Failed "failed",
+        /// The requester cancelled the job before a result came.
+        Cancelled "cancelled",
+        /// No result came before the deadline.
+        Expired "expired",
+    }
 }
 
 /// An event that moves a job from one state to another.
@@ -51,18 +53,6 @@ pub(crate) enum JobEvent {
 }
 
 impl JobState {
-    pub const ALL: [Self; 10] = [
-        Self::Requested,
-        Self::Open,
-        Self::Held,
-        Self::Dispatched,
-        Self::InputRequired,
-        Self::Delivered,
-        Self::Done,
-        Self::Failed,
-        Self::Cancelled,
-        Self::Expired,
-    ];
     /// The states that the store holds.
     pub const STORED: [Self; 9] = [
         Self::Open,
@@ -125,25 +115,6 @@ impl JobState {
         None
     }
 
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::Open => "open",
-            Self::Held => "held",
-            Self::Dispatched => "dispatched",
-            Self::InputRequired => "input-required",
-            Self::Delivered => "delivered",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-
     /// The status in the jobs document (JOB-06).
     pub const fn wire_status(self) -> JobStatus {
         match self {
@@ -187,7 +158,7 @@ mod tests {
 
     #[test]
     fn no_event_leaves_a_final_state_and_every_open_job_can_reach_one() {
-        for state in JobState::ALL {
+        for &state in JobState::ALL {
             let transitions = EVENTS
                 .into_iter()
                 .filter_map(|event| state.next_state(event));
@@ -216,7 +187,7 @@ mod tests {
 
     #[test]
     fn only_a_done_job_has_the_status_success() {
-        for state in JobState::ALL {
+        for &state in JobState::ALL {
             assert_eq!(
                 state.wire_status() == JobStatus::Success,
                 state == JobState::Done

@@ -3,44 +3,46 @@
 use super::participant_index::ParticipantClass;
 use super::sqlite;
 use super::{ColumnReader, DbConnection, DbError, FromRow, LogSeq, SqlParam, SqlRow, SubjectId};
-use chorus_wire::{limits, time::UnixMicros};
+use chorus_wire::{limits, string_enum, time::UnixMicros};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// An enum that is stored as text.
-macro_rules! text_enum {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident $text:literal),+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum $name { $($variant),+ }
-
-        impl $name {
-            pub const fn as_str(self) -> &'static str { match self { $($name::$variant => $text),+ } }
-
-            pub fn parse(text: &str) -> Result<Self, DbError> {
-                match text {
-                    $($text => Ok($name::$variant),)+
-                    other => Err(DbError::Other(format!("the log has a {} of a newer hub: {other}", stringify!($name)))),
-                }
-            }
-        }
-    };
-}
-
-text_enum! {
+string_enum! {
     /// What an entry is. Only operators receive `Activity`, only hubs receive `CacheInvalidation`. The others are events on the
     /// stream of their subject; from `ChannelMessage` on, the subject is a channel.
-    EntryKind { Message "message", Receipt "receipt", Shown "shown", Channel "channel", Job "job", JobResult "job_result", JobUpdate "job_update", ChannelInvite "channel_invite", Activity "activity",
-           ChannelMessage "said", ToolCall "tool_call", ToolResult "tool_result", Status "status", ChannelError "error", MemberChange "member",
-           ArtifactChange "artifact", FilePut "file",
-           CacheInvalidation "notice" }
+    EntryKind {
+        Message "message",
+        Receipt "receipt",
+        Shown "shown",
+        Channel "channel",
+        Job "job",
+        JobResult "job_result",
+        JobUpdate "job_update",
+        ChannelInvite "channel_invite",
+        Activity "activity",
+        ChannelMessage "said",
+        ToolCall "tool_call",
+        ToolResult "tool_result",
+        Status "status",
+        ChannelError "error",
+        MemberChange "member",
+        ArtifactChange "artifact",
+        FilePut "file",
+        CacheInvalidation "notice",
+    }
 }
 
-text_enum! {
+string_enum! {
     /// How a message was first delivered. `Pending`: its webhook has not answered yet.
-    DeliveryState { Sse "sse", Webhook "webhook", Queued "queued", Failed "failed", Pending "pending" }
+    DeliveryState {
+        Sse "sse",
+        Webhook "webhook",
+        Queued "queued",
+        Failed "failed",
+        Pending "pending",
+    }
 }
 
 /// An entry to append. It gets its sequence and time in the transaction that appends it.
@@ -251,13 +253,18 @@ pub(super) use entry_columns;
 const SEQ_COLUMN: usize = 0;
 const AT_COLUMN: usize = 5;
 
+/// A text that this hub does not know was stored by a newer one.
+fn parse_stored<T>(text: &str, parse: fn(&str) -> Option<T>) -> Result<T, DbError> {
+    parse(text).ok_or_else(|| DbError::Other(format!("the log has {text}, of a newer hub")))
+}
+
 /// Reads `entry_columns!`.
 impl FromRow for LogEntry {
     fn from_columns(columns: &mut ColumnReader) -> Result<Self, DbError> {
         let mut entry = LogEntry {
             seq: columns.id()?,
             subject: columns.id()?,
-            kind: EntryKind::parse(&columns.text()?)?,
+            kind: parse_stored(&columns.text()?, EntryKind::parse)?,
             actor: columns.id()?,
             actor_name: columns.maybe_text()?.unwrap_or_default().into(),
             at: UnixMicros(columns.int()?),
@@ -265,7 +272,7 @@ impl FromRow for LogEntry {
             delivery: columns
                 .maybe_text()?
                 .as_deref()
-                .map(DeliveryState::parse)
+                .map(|text| parse_stored(text, DeliveryState::parse))
                 .transpose()?,
             delivered_at: columns.maybe_int()?.map(UnixMicros),
             shown_at: columns.maybe_int()?.map(UnixMicros),

@@ -6,8 +6,8 @@ use super::{
 };
 use chorus_wire::frame::{FrameScope, OpenItemKind};
 use chorus_wire::identity::Handle;
-use chorus_wire::limits;
 use chorus_wire::time::UnixMicros;
+use chorus_wire::{limits, string_enum};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -28,30 +28,13 @@ pub(crate) struct NewOpenItem {
     pub frame: String,
 }
 
-/// How an item ended, where a request says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ItemEnd {
-    Released,
-    Answered,
-    Taken,
-    Withdrawn,
-}
-
-impl ItemEnd {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Released => "released",
-            Self::Answered => "answered",
-            Self::Taken => "taken",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, DbError> {
-        [Self::Released, Self::Answered, Self::Taken, Self::Withdrawn]
-            .into_iter()
-            .find(|end| end.as_str() == text)
-            .ok_or_else(|| DbError::Other(format!("{text} is stored as the end of an item")))
+string_enum! {
+    /// How an item ended, where a request says so.
+    ItemEnd {
+        Released "released",
+        Answered "answered",
+        Taken "taken",
+        Withdrawn "withdrawn",
     }
 }
 
@@ -112,7 +95,7 @@ impl FromRow for OpenItemRecord {
             extended_by: columns.maybe_text()?,
             ended_as: columns
                 .maybe_text()?
-                .map(|text| ItemEnd::parse(&text))
+                .map(|text| parse_stored(&text, ItemEnd::parse))
                 .transpose()?,
             ended_by: columns.maybe_text()?,
         })
