@@ -42,7 +42,7 @@ pub struct ServerSettings {
     pub rate_limit: u32,
     /// Registrations without a key per minute and address; 0 is off, and so is every budget when `rate_limit` is 0.
     pub register_rate: u32,
-    /// Proxies whose forwarding headers are believed (D-92).
+    /// Proxies whose forwarding headers are trusted (D-92).
     pub trusted_proxies: Vec<TrustedNetwork>,
     /// Origins of web pages that may use the hub, beside its own.
     pub cors_origins: Vec<CorsOrigin>,

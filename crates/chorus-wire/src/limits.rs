@@ -279,16 +279,16 @@ pub const WEBHOOK_STREAM_DEADLINE: Duration = Duration::from_secs(300);
 /// Another connection is answered with 503 and closed.
 pub const CONNECTIONS_DEFAULT: usize = 65_536;
 /// The part of all connections that one address may have by default: a fourth, so that no single client takes
-/// every place. Another connection is answered with 503 and closed.
+/// every slot. Another connection is answered with 503 and closed.
 pub const CONNECTIONS_SHARE_PER_ADDRESS: usize = 4;
-/// The part of all connections that only requests with a known key may take: a fourth, so that strangers cannot lock
-/// out registered agents and operators. A stranger beyond the other three fourths is answered with 503 and closed.
+/// The part of all connections that only requests with a known key may take: a fourth, so that clients without a key cannot lock
+/// out registered agents and operators. Such a client beyond the other three fourths is answered with 503 and closed.
 pub const CONNECTIONS_SHARE_OF_KNOWN: usize = 4;
-/// Max connections beyond the places of strangers that may ask one thing: a probe is answered, a request with a known
-/// key gets a place, and any other is answered with 503. Further connections are closed.
-pub const TRIAL_CONNECTIONS: usize = 64;
+/// Max connections beyond the general slots that may ask one thing: a probe is answered, a request with a known
+/// key gets a slot, and any other is answered with 503. Further connections are closed.
+pub const UNVERIFIED_CONNECTIONS: usize = 64;
 /// Time for such a connection to send the head of its request. Then it is closed.
-pub const TRIAL_DEADLINE: Duration = Duration::from_secs(5);
+pub const UNVERIFIED_DEADLINE: Duration = Duration::from_secs(5);
 /// How many keys' budgets one address has over all agents' keys that it uses: keys are free, so they
 /// must not multiply the budget. More is 429.
 pub const ADDRESS_BUDGET_FACTOR: u32 = 4;

@@ -1,4 +1,4 @@
-//! Authenticates what hubs say to one another: NATS carries it, and is not believed (D-106). A message is a tag, the id of the
+//! Authenticates what hubs say to one another: NATS carries it, and is not trusted (D-106). A message is a tag, the id of the
 //! sending hub, its number, and the body. The tag is an HMAC-SHA-256 over all of it and over where and as what it was sent.
 
 use super::lock_mutex;
@@ -50,7 +50,7 @@ pub(super) struct AuthenticMessage {
     pub tag: MessageTag,
 }
 
-/// Why a message is not believed.
+/// Why a message is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MessageRefusal {
     /// Not from a hub with this key, or changed, or sent elsewhere or as something else.
@@ -99,7 +99,7 @@ impl MessageAuth {
         self.sign_as(kind.code(), subject, &[], body)
     }
 
-    /// An answer, which is believed by the sender of this request only.
+    /// An answer, which is trusted by the sender of this request only.
     pub fn sign_reply(&self, subject: &str, request: &MessageTag, body: &[u8]) -> Bytes {
         self.sign_as(REPLY_CODE, subject, request, body).0
     }
@@ -131,7 +131,7 @@ impl MessageAuth {
             .chain_update(request)
     }
 
-    /// Checks a received message before anything of it is decoded. `None` when it is not believed.
+    /// Checks a received message before anything of it is decoded. `None` when it is not trusted.
     pub fn verify(
         &self,
         kind: MessageKind,

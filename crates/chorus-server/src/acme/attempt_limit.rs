@@ -21,7 +21,7 @@ const FIRST_UNREACHABLE_DELAY: Duration = Duration::from_secs(5);
 const MAX_UNREACHABLE_DELAY: Duration = Duration::from_secs(15 * 60);
 /// The least wait after a rate limit that named no time of its own.
 const RATE_LIMIT_DELAY: Duration = Duration::from_secs(60 * 60);
-/// The longest refusal that is believed, so that neither a wrong header nor a clock that was set back ends all renewals.
+/// The longest refusal that is accepted, so that neither a wrong header nor a clock that was set back ends all renewals.
 const MAX_REFUSAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The failures that count at the authority, and how long it asked to wait. Kept in a file, because a hub that restarts in a

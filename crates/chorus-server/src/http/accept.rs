@@ -42,8 +42,8 @@ pub async fn serve_connections(
             },
             _ = wait_for_shutdown(&mut shutdown) => break,
         };
-        let place = match connection_limit.try_acquire(peer.ip()) {
-            Ok(place) => place,
+        let slot = match connection_limit.try_acquire(peer.ip()) {
+            Ok(slot) => slot,
             Err(refusal) => {
                 connection_limit.reject_connection(socket, refusal, tls.is_some());
                 continue;
@@ -60,8 +60,8 @@ pub async fn serve_connections(
             service: service.clone(),
             clock: connection_limit.clock(),
             shutdown: shutdown.clone(),
-            is_on_trial: place.is_on_trial(),
-            open_guard: (open_token.clone(), place),
+            is_unverified: slot.is_unverified(),
+            open_guard: (open_token.clone(), slot),
         };
         match tls.clone() {
             None => drop(tokio::spawn(connection.serve_socket(socket))),
@@ -73,8 +73,8 @@ pub async fn serve_connections(
 }
 
 async fn accept_tls(tls: tokio_rustls::TlsAcceptor, socket: TcpStream, connection: HttpConnection) {
-    let handshake_timeout = match connection.is_on_trial {
-        true => limits::TRIAL_DEADLINE,
+    let handshake_timeout = match connection.is_unverified {
+        true => limits::UNVERIFIED_DEADLINE,
         false => HANDSHAKE_TIMEOUT,
     };
     match timeout(handshake_timeout, tls.accept(socket)).await {

@@ -57,7 +57,7 @@ pub struct AppStateInner {
     pub certificate: Option<CertificateStatus>,
     /// The frames part of the discovery document: large and constant, so it is serialised once.
     pub frame_capabilities: Box<RawValue>,
-    /// The proxies whose forwarding headers are believed (D-92).
+    /// The proxies whose forwarding headers are trusted (D-92).
     pub trusted_proxies: TrustedProxies,
     /// None when the limit is off.
     pub rate_limiter: Option<RateLimiter>,

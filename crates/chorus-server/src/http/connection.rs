@@ -1,7 +1,7 @@
 //! One HTTP/1.1 connection: serves its requests, hands the socket over to a stream, and ends on shutdown.
 
 use super::client_presence::ClientPresence;
-use super::connection_limit::ConnectionPlace;
+use super::connection_limit::ConnectionSlot;
 use super::draining_body::DrainingBody;
 use super::exchange_position::ExchangePosition;
 use super::raw_refusal;
@@ -41,9 +41,9 @@ pub struct HttpConnection {
     pub clock: Clock,
     pub shutdown: watch::Receiver<bool>,
     /// It has to send its first request soon.
-    pub is_on_trial: bool,
+    pub is_unverified: bool,
     /// Held while the socket is open, also after a stream has taken it over.
-    pub open_guard: (mpsc::Sender<Infallible>, ConnectionPlace),
+    pub open_guard: (mpsc::Sender<Infallible>, ConnectionSlot),
 }
 
 /// State that the request handler shares with the driver of its connection.
@@ -63,7 +63,7 @@ impl HttpConnection {
             service,
             clock,
             mut shutdown,
-            is_on_trial,
+            is_unverified,
             open_guard,
         } = self;
         let shared = Arc::<ConnectionShared>::default();
@@ -81,8 +81,8 @@ impl HttpConnection {
                 handle_request(service.clone(), shared.clone(), request)
             })
         };
-        let head_timeout = match is_on_trial {
-            true => limits::TRIAL_DEADLINE,
+        let head_timeout = match is_unverified {
+            true => limits::UNVERIFIED_DEADLINE,
             false => limits::REQUEST_DEADLINE,
         };
         let mut connection = http1::Builder::new()

@@ -1,4 +1,4 @@
-//! The limit of open connections: places of strangers, places that are kept for known keys, and a share per address (D-19,
+//! The limit of open connections: general slots, slots reserved for known keys, and a share per address (D-19,
 //! A connection past it gets a 503 in JSON with `Retry-After`, unless it asks for a probe or has a known key.
 
 use super::raw_refusal;
@@ -91,7 +91,7 @@ impl AddressCounts {
     }
 }
 
-/// One connection of an address; dropping it frees the place.
+/// One connection of an address; dropping it frees the slot.
 struct AddressSlot {
     counts: Arc<AddressCounts>,
     address: IpAddr,
@@ -107,108 +107,108 @@ impl Drop for AddressSlot {
     }
 }
 
-/// Whose place a connection has.
+/// Which slot a connection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PlaceKind {
-    Stranger,
-    /// A request on it had a valid key.
-    Known,
-    /// Beyond the places of strangers: it may ask for a probe, or show a key.
-    OnTrial,
+enum SlotKind {
+    General,
+    /// Reserved for known keys: a request on it had one.
+    Reserved,
+    /// Beyond the general slots: it may ask for a probe, or show a key.
+    Unverified,
 }
 
-/// The places of one hub.
-struct ConnectionPlaces {
-    of_strangers: Arc<Semaphore>,
-    of_known: Arc<Semaphore>,
-    on_trial: Arc<Semaphore>,
+/// The slots of one hub.
+struct ConnectionSlots {
+    general: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
+    unverified: Arc<Semaphore>,
 }
 
-impl ConnectionPlaces {
+impl ConnectionSlots {
     fn with_total(max_connections: usize) -> Self {
         let total = max_connections.min(Semaphore::MAX_PERMITS);
-        let of_known = total / limits::CONNECTIONS_SHARE_OF_KNOWN;
+        let reserved = total / limits::CONNECTIONS_SHARE_OF_KNOWN;
         Self {
-            of_strangers: Arc::new(Semaphore::new(total - of_known)),
-            of_known: Arc::new(Semaphore::new(of_known)),
-            on_trial: Arc::new(Semaphore::new(limits::TRIAL_CONNECTIONS)),
+            general: Arc::new(Semaphore::new(total - reserved)),
+            reserved: Arc::new(Semaphore::new(reserved)),
+            unverified: Arc::new(Semaphore::new(limits::UNVERIFIED_CONNECTIONS)),
         }
     }
 
-    fn try_take(&self, kind: PlaceKind) -> Option<HeldPlace> {
-        let places = match kind {
-            PlaceKind::Stranger => &self.of_strangers,
-            PlaceKind::Known => &self.of_known,
-            PlaceKind::OnTrial => &self.on_trial,
+    fn try_take(&self, kind: SlotKind) -> Option<HeldSlot> {
+        let slots = match kind {
+            SlotKind::General => &self.general,
+            SlotKind::Reserved => &self.reserved,
+            SlotKind::Unverified => &self.unverified,
         };
-        let permit = places.clone().try_acquire_owned().ok()?;
-        Some(HeldPlace {
+        let permit = slots.clone().try_acquire_owned().ok()?;
+        Some(HeldSlot {
             kind,
             _permit: permit,
         })
     }
 }
 
-struct HeldPlace {
-    kind: PlaceKind,
+struct HeldSlot {
+    kind: SlotKind,
     _permit: OwnedSemaphorePermit,
 }
 
-/// The place of an open connection; it is free again when the last clone is dropped. The front of each request has one.
+/// The slot of an open connection; it is free again when the last clone is dropped. The front of each request has one.
 #[derive(Clone)]
-pub struct ConnectionPlace(Arc<PlaceInner>);
+pub struct ConnectionSlot(Arc<SlotInner>);
 
-struct PlaceInner {
-    held: Mutex<HeldPlace>,
-    places: Arc<ConnectionPlaces>,
+struct SlotInner {
+    held: Mutex<HeldSlot>,
+    slots: Arc<ConnectionSlots>,
     _address_slot: Option<AddressSlot>,
 }
 
-impl ConnectionPlace {
-    fn lock_held(&self) -> MutexGuard<'_, HeldPlace> {
+impl ConnectionSlot {
+    fn lock_held(&self) -> MutexGuard<'_, HeldSlot> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn is_on_trial(&self) -> bool {
-        self.lock_held().kind == PlaceKind::OnTrial
+    pub fn is_unverified(&self) -> bool {
+        self.lock_held().kind == SlotKind::Unverified
     }
 
-    /// A request on this connection has a valid key: the connection moves to the places that are kept for known keys, and
-    /// leaves its own to strangers.
-    pub fn move_to_known(&self) {
+    /// A request on this connection has a valid key: the connection moves to a reserved slot and frees its
+    /// general one.
+    pub fn move_to_reserved(&self) {
         let mut held = self.lock_held();
-        if held.kind == PlaceKind::Known {
+        if held.kind == SlotKind::Reserved {
             return;
         }
-        match self.0.places.try_take(PlaceKind::Known) {
-            Some(place) => *held = place,
-            None => self.leave_trial(&mut held),
+        match self.0.slots.try_take(SlotKind::Reserved) {
+            Some(slot) => *held = slot,
+            None => self.take_free_slot(&mut held),
         }
     }
 
-    /// Refuses a connection on trial for which no place has become free.
-    pub fn require_place(&self) -> Result<(), Error> {
+    /// Refuses an unverified connection for which no slot has become free.
+    pub fn require_slot(&self) -> Result<(), Error> {
         let mut held = self.lock_held();
-        self.leave_trial(&mut held);
+        self.take_free_slot(&mut held);
         match held.kind {
-            PlaceKind::Stranger | PlaceKind::Known => Ok(()),
-            PlaceKind::OnTrial => Err(ConnectionRefusal::HubFull.to_error()),
+            SlotKind::General | SlotKind::Reserved => Ok(()),
+            SlotKind::Unverified => Err(ConnectionRefusal::HubFull.to_error()),
         }
     }
 
-    /// Takes a place of strangers that has become free meanwhile.
-    fn leave_trial(&self, held: &mut HeldPlace) {
-        if held.kind == PlaceKind::OnTrial
-            && let Some(place) = self.0.places.try_take(PlaceKind::Stranger)
+    /// Takes a general slot that has become free meanwhile.
+    fn take_free_slot(&self, held: &mut HeldSlot) {
+        if held.kind == SlotKind::Unverified
+            && let Some(slot) = self.0.slots.try_take(SlotKind::General)
         {
-            *held = place;
+            *held = slot;
         }
     }
 }
 
-/// Hands out a place per open connection.
+/// Hands out a slot per open connection.
 pub struct ConnectionLimit {
-    places: Arc<ConnectionPlaces>,
+    slots: Arc<ConnectionSlots>,
     address_share: AddressShare,
     address_counts: Arc<AddressCounts>,
     rejection_permits: Arc<Semaphore>,
@@ -220,7 +220,7 @@ pub struct ConnectionLimit {
 impl ConnectionLimit {
     pub fn new(max_connections: usize, address_share: AddressShare, clock: Clock) -> Self {
         Self {
-            places: Arc::new(ConnectionPlaces::with_total(max_connections)),
+            slots: Arc::new(ConnectionSlots::with_total(max_connections)),
             address_share,
             address_counts: Arc::default(),
             rejection_permits: Arc::new(Semaphore::new(limits::REFUSED_CONNECTIONS_ANSWERED)),
@@ -234,23 +234,23 @@ impl ConnectionLimit {
         self.clock.clone()
     }
 
-    /// A place, to be held while the connection is open. When those of strangers are taken, it is one on trial.
-    pub fn try_acquire(&mut self, peer: IpAddr) -> Result<ConnectionPlace, ConnectionRefusal> {
+    /// A slot, to be held while the connection is open. When all general slots are taken, it is an unverified one.
+    pub fn try_acquire(&mut self, peer: IpAddr) -> Result<ConnectionSlot, ConnectionRefusal> {
         let address_slot = match self.address_share.counted_address(peer) {
             Some(address) => Some(self.take_address_slot(address)?),
             None => None,
         };
-        let place = self.places.try_take(PlaceKind::Stranger);
-        let is_full = place.is_none();
+        let slot = self.slots.try_take(SlotKind::General);
+        let is_full = slot.is_none();
         if !std::mem::replace(&mut self.full_logged, is_full) && is_full {
             tracing::warn!(
                 "the connection limit is reached; only probes and known keys get a new connection"
             );
         }
-        let place = place.or_else(|| self.places.try_take(PlaceKind::OnTrial));
-        Ok(ConnectionPlace(Arc::new(PlaceInner {
-            held: Mutex::new(place.ok_or(ConnectionRefusal::HubFull)?),
-            places: self.places.clone(),
+        let slot = slot.or_else(|| self.slots.try_take(SlotKind::Unverified));
+        Ok(ConnectionSlot(Arc::new(SlotInner {
+            held: Mutex::new(slot.ok_or(ConnectionRefusal::HubFull)?),
+            slots: self.slots.clone(),
             _address_slot: address_slot,
         })))
     }
@@ -329,7 +329,7 @@ mod tests {
     fn a_trusted_proxy_and_loopback_have_no_share_unless_one_is_set() {
         let mut by_share = limit(8, None, &["10.0.0.0/8"]);
         for exempt in ["10.0.0.1", "127.0.0.1", "::1"] {
-            let all: Vec<_> = (0..6 + limits::TRIAL_CONNECTIONS)
+            let all: Vec<_> = (0..6 + limits::UNVERIFIED_CONNECTIONS)
                 .map(|_| by_share.try_acquire(ip(exempt)).unwrap())
                 .collect();
             assert_eq!(
@@ -350,24 +350,24 @@ mod tests {
         let mut strangers: Vec<_> = (0..6)
             .map(|_| limit.try_acquire(ip("127.0.0.1")).unwrap())
             .collect();
-        assert!(strangers.iter().all(|place| !place.is_on_trial()));
+        assert!(strangers.iter().all(|slot| !slot.is_unverified()));
         let known = limit.try_acquire(ip("127.0.0.1")).unwrap();
-        assert!(known.is_on_trial() && known.require_place().is_err());
-        known.move_to_known();
-        assert!(!known.is_on_trial() && known.require_place().is_ok());
-        // A connection that turns out to be a known one leaves its place to strangers.
-        strangers[0].move_to_known();
+        assert!(known.is_unverified() && known.require_slot().is_err());
+        known.move_to_reserved();
+        assert!(!known.is_unverified() && known.require_slot().is_ok());
+        // A connection that turns out to be a known one frees its general slot.
+        strangers[0].move_to_reserved();
         let stranger = limit.try_acquire(ip("127.0.0.1")).unwrap();
-        assert!(!stranger.is_on_trial());
-        // Known connections beyond their own places take those of strangers.
+        assert!(!stranger.is_unverified());
+        // Known connections beyond their own slots take general slots.
         let waiting = limit.try_acquire(ip("127.0.0.1")).unwrap();
-        waiting.move_to_known();
-        assert!(waiting.is_on_trial());
+        waiting.move_to_reserved();
+        assert!(waiting.is_unverified());
         drop(strangers.pop());
-        waiting.move_to_known();
-        assert!(!waiting.is_on_trial());
+        waiting.move_to_reserved();
+        assert!(!waiting.is_unverified());
         drop((strangers, known, stranger, waiting));
-        assert_eq!(limit.places.of_strangers.available_permits(), 6);
-        assert_eq!(limit.places.of_known.available_permits(), 2);
+        assert_eq!(limit.slots.general.available_permits(), 6);
+        assert_eq!(limit.slots.reserved.available_permits(), 2);
     }
 }

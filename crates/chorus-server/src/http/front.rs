@@ -5,7 +5,7 @@ use super::allowed_origins;
 use super::api_error::{self, ApiError, ErrorFormat};
 use super::app_state::AppState;
 use super::auth::AuthResult;
-use super::connection_limit::ConnectionPlace;
+use super::connection_limit::ConnectionSlot;
 use super::next_handler::{DirectRoute, NextHandler};
 use super::rate_limit::RemainingBudget;
 use super::request_span::RequestSpan;
@@ -26,8 +26,8 @@ const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Routes with a budget of their own: monitoring must be answered when other requests of the address are refused.
 const PROBE_ROUTES: [&str; 3] = ["/health", "/ready", "/metrics"];
 
-/// Routes that a connection on trial may ask: an orchestrator must not end a hub that is only popular.
-const TRIAL_ROUTES: [&str; 2] = ["/health", "/ready"];
+/// Routes that an unverified connection may ask: an orchestrator must not end a hub that is only popular.
+const UNVERIFIED_ROUTES: [&str; 2] = ["/health", "/ready"];
 
 /// The route whose requests without a key have a further budget.
 const REGISTRATION_ROUTE: &str = "/register";
@@ -92,7 +92,7 @@ async fn process_routed(
         request.headers(),
     );
     request.extensions_mut().insert(ClientAddress(from));
-    let place = request.extensions().get::<ConnectionPlace>().cloned();
+    let slot = request.extensions().get::<ConnectionSlot>().cloned();
 
     let mut budget = None;
     let response_future = dispatch_request(state, request, next, route, &mut budget);
@@ -127,7 +127,7 @@ async fn process_routed(
         headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT_SECURITY);
     }
     add_common_headers(headers, id, has_key);
-    if place.is_some_and(|place| place.is_on_trial()) {
+    if slot.is_some_and(|slot| slot.is_unverified()) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -184,16 +184,16 @@ async fn dispatch_request(
     }
     let client = admission::client_address(request.extensions());
     let route = route.unwrap_or_default();
-    let place = request.extensions().get::<ConnectionPlace>().cloned();
+    let slot = request.extensions().get::<ConnectionSlot>().cloned();
     let is_authenticated_here =
         !PROBE_ROUTES.contains(&route) && !SECRET_LIMITED_ROUTES.contains(&route);
     let may_show_key =
         is_authenticated_here && request.headers().contains_key(header::AUTHORIZATION);
-    if let Some(place) = &place
-        && !TRIAL_ROUTES.contains(&route)
+    if let Some(slot) = &slot
+        && !UNVERIFIED_ROUTES.contains(&route)
         && !may_show_key
     {
-        place.require_place()?;
+        slot.require_slot()?;
     }
     if PROBE_ROUTES.contains(&route) {
         admission::admit_probe(state, client).await?;
@@ -202,8 +202,8 @@ async fn dispatch_request(
         let headers = request.headers();
         let auth =
             admission::admit_request(state, headers, client, is_registration, budget).await?;
-        if let Some(place) = &place {
-            check_place(place, &auth)?;
+        if let Some(slot) = &slot {
+            check_slot(slot, &auth)?;
         }
         let scope = state
             .route_scopes
@@ -217,13 +217,13 @@ async fn dispatch_request(
     state.large_answers.hold_response(client, response)
 }
 
-/// A connection with a known key moves to the places that are kept for them; any other needs a place of strangers.
-fn check_place(place: &ConnectionPlace, auth: &AuthResult) -> Result<(), Error> {
+/// A connection with a known key moves to a reserved slot; any other needs a general one.
+fn check_slot(slot: &ConnectionSlot, auth: &AuthResult) -> Result<(), Error> {
     match &auth.outcome {
-        Ok(Principal::Agent(_) | Principal::Operator(_)) => place.move_to_known(),
+        Ok(Principal::Agent(_) | Principal::Operator(_)) => slot.move_to_reserved(),
         Ok(Principal::Anonymous) | Err(_) => {}
     }
-    place.require_place()
+    slot.require_slot()
 }
 
 /// The HTTP parser accepts slightly more than the limit, so that the refusal can be JSON (failure 26).

@@ -1,4 +1,4 @@
-//! Networks in CIDR notation: the addresses whose forwarding headers are believed (D-92).
+//! Networks in CIDR notation: the addresses whose forwarding headers are trusted (D-92).
 
 use ipnet::IpNet;
 use std::net::IpAddr;

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The proxies whose forwarding headers are believed; none by default.
+/// The proxies whose forwarding headers are trusted; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies(Vec<TrustedNetwork>);
 
@@ -32,7 +32,7 @@ impl TrustedProxies {
             (ForwardedClient::Absent, ForwardedClient::Absent) => peer,
             (ForwardedClient::Address(ip), ForwardedClient::Absent)
             | (ForwardedClient::Absent, ForwardedClient::Address(ip)) => ip,
-            // A proxy that writes one header may pass on the other as the client wrote it, so two that differ are not believed.
+            // A proxy that writes one header may pass on the other as the client wrote it, so two that differ are not trusted.
             (ForwardedClient::Address(ip), ForwardedClient::Address(other)) if ip == other => ip,
             (
                 ForwardedClient::Address(_) | ForwardedClient::Absent | ForwardedClient::Malformed,

@@ -1,4 +1,4 @@
-//! Messages on the bus that no hub of the cluster has sent: none is believed (D-106). In each story the same message with the right
+//! Messages on the bus that no hub of the cluster has sent: none is trusted (D-106). In each story the same message with the right
 //! tag has its effect, so that the forged one is known to be well formed.
 
 use super::bus::two;
@@ -221,7 +221,7 @@ async fn a_forged_presence_makes_no_hub_and_no_stream_appear_or_vanish() {
     );
 }
 
-/// D-106: a client that may write to the bus can answer first, and is not believed.
+/// D-106: a client that may write to the bus can answer first, and is not trusted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_answer_is_no_answer() {
     let Some((own, hub, alice)) = two().await else {

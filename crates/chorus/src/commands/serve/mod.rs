@@ -162,7 +162,7 @@ async fn report_dropped_lines(dropped_lines: ErrorCounter) {
     }
 }
 
-/// File descriptors reserved for the hub itself: read pool, write-ahead log, webhooks in flight, connections on trial.
+/// File descriptors reserved for the hub itself: read pool, write-ahead log, webhooks in flight, unverified connections.
 const RESERVED_FILES: usize = 512;
 /// Fewest connections with which a hub is of use. With fewer, a few idle clients would lock out all others.
 const MIN_CONNECTIONS: usize = 64;
