@@ -35,7 +35,7 @@ struct ThreadInbox {
 struct BareServer {
     listener: TcpListener,
     names: Mutex<HashMap<Vec<u8>, (usize, RawFd)>>,
-    desks: Vec<ThreadInbox>,
+    thread_inboxes: Vec<ThreadInbox>,
 }
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub fn run_bare_server(o: BareServerOptions) {
     listener
         .set_nonblocking(true)
         .expect("non-blocking listener");
-    let desk = |_| ThreadInbox {
+    let thread_inbox = |_| ThreadInbox {
         ep: EpollQueue::new(),
         wake: unsafe { libc::eventfd(0, libc::EFD_NONBLOCK) },
         inbox: Mutex::default(),
@@ -59,9 +59,9 @@ pub fn run_bare_server(o: BareServerOptions) {
     let hub = BareServer {
         listener,
         names: Mutex::default(),
-        desks: (0..o.threads).map(desk).collect(),
+        thread_inboxes: (0..o.threads).map(thread_inbox).collect(),
     };
-    hub.desks[0].ep.add(
+    hub.thread_inboxes[0].ep.add(
         hub.listener.as_raw_fd(),
         IN,
         hub.listener.as_raw_fd() as u64,
@@ -83,7 +83,7 @@ pub fn run_bare_server(o: BareServerOptions) {
                 t,
                 hub,
                 o,
-                me: &hub.desks[t],
+                me: &hub.thread_inboxes[t],
                 conns,
                 subs: vec![],
                 log,
@@ -145,7 +145,7 @@ impl ServerThread<'_> {
     fn accept(&mut self) {
         while let Ok((s, _)) = self.hub.listener.accept() {
             let fd = syscalls::prepare_socket(s).expect("accepted socket");
-            self.hub.desks[self.dealt % self.hub.desks.len()]
+            self.hub.thread_inboxes[self.dealt % self.hub.thread_inboxes.len()]
                 .ep
                 .add(fd, IN, fd as u64);
             self.dealt += 1;
@@ -229,10 +229,10 @@ impl ServerThread<'_> {
         }
         let mut mine = std::mem::take(&mut *self.me.inbox.lock().unwrap());
         for (thread, event) in self.round.drain(..).filter(|r| r.0.is_some()) {
-            for (t, desk) in self.hub.desks.iter().enumerate() {
+            for (t, thread_inbox) in self.hub.thread_inboxes.iter().enumerate() {
                 if t != self.t && (event.0.is_none() || thread == Some(t)) {
-                    desk.inbox.lock().unwrap().push(event.clone());
-                    unsafe { libc::eventfd_write(desk.wake, 1) };
+                    thread_inbox.inbox.lock().unwrap().push(event.clone());
+                    unsafe { libc::eventfd_write(thread_inbox.wake, 1) };
                 }
             }
             if thread == Some(self.t) {

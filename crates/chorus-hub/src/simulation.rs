@@ -38,7 +38,7 @@ pub trait SimulatedDatabase: Send + Sync + fmt::Debug {
     /// Why the database cannot be reached now.
     fn outage(&self) -> Option<String>;
     /// What happens to the commit that is about to be sent.
-    fn next_commit(&self) -> CommitFate;
+    fn next_commit(&self) -> PlannedCommit;
     /// A commit was delayed until its hub gave up: whether it takes effect all the same.
     fn late_commit_applies(&self) -> bool;
 }
@@ -84,7 +84,7 @@ impl IdleConnections {
 
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommitFate {
+pub enum PlannedCommit {
     Commit,
     /// It takes effect after this pause.
     Delay(Duration),

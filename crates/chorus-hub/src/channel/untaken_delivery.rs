@@ -57,7 +57,8 @@ pub(super) async fn record_refusal(
     record_untaken(txn, channel, member, seq, UntakenReason::Refused, reason).await
 }
 
-/// Tells that the oldest deliveries of a member, up to the sequence `seq`, were dropped. It is told once: until the member takes a
+/// Tells that the oldest deliveries of a member, up to the sequence `seq`, were dropped. It is announced once: until the
+/// member takes a
 /// delivery, each further message drops one more.
 pub(super) async fn record_overflow(
     txn: &mut WriteTxn<'_>,
@@ -69,8 +70,8 @@ pub(super) async fn record_overflow(
         "more than {} messages wait for it; the oldest are only in the history",
         limits::PENDING_DELIVERIES_PER_MEMBER
     );
-    let is_told = matches!(&member.refusal, Some((told, _)) if *told == reason);
-    if is_told {
+    let is_announced = matches!(&member.refusal, Some((announced, _)) if *announced == reason);
+    if is_announced {
         return Ok(());
     }
     record_untaken(

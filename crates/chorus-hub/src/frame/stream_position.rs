@@ -170,16 +170,16 @@ mod tests {
 
     #[test]
     fn a_new_room_begins_where_the_last_one_of_its_principal_ended() {
-        let joint = StreamProgress::default();
+        let progress = StreamProgress::default();
         assert_eq!(
-            joint.ring_start(AgentId(7)),
+            progress.ring_start(AgentId(7)),
             None,
             "a hub that is alone has rings of its own"
         );
-        joint.reset_to(5, 100);
-        joint.remember_last_seq(AgentId(7), 140);
-        joint.remember_last_seq(AgentId(8), 90);
-        let floor = |principal| joint.ring_start(principal).map(|(_, floor)| floor);
+        progress.reset_to(5, 100);
+        progress.remember_last_seq(AgentId(7), 140);
+        progress.remember_last_seq(AgentId(8), 90);
+        let floor = |principal| progress.ring_start(principal).map(|(_, floor)| floor);
         assert_eq!(
             [floor(AgentId(7)), floor(AgentId(8)), floor(AgentId(9))],
             [Some(140), Some(100), Some(100)]
@@ -189,20 +189,20 @@ mod tests {
     /// D-93
     #[tokio::test(start_paused = true)]
     async fn a_place_is_reached_in_its_own_life_of_the_memory_only() {
-        let (joint, soon) = (StreamProgress::default(), Duration::from_secs(1));
-        joint.reset_to(5, 100);
+        let (progress, soon) = (StreamProgress::default(), Duration::from_secs(1));
+        progress.reset_to(5, 100);
         let here = StreamPosition { epoch: 5, seq: 120 };
         assert_eq!(
-            joint.wait_until(here, soon, Some).await,
+            progress.wait_until(here, soon, Some).await,
             None,
             "it does not come"
         );
-        joint.advance_to(120);
-        assert_eq!(joint.wait_until(here, soon, Some).await, Some(here));
-        joint.reset_to(6, 0);
+        progress.advance_to(120);
+        assert_eq!(progress.wait_until(here, soon, Some).await, Some(here));
+        progress.reset_to(6, 0);
         let at = |at: StreamPosition| (at.epoch == 5).then_some(at);
         assert_eq!(
-            joint.wait_until(here, soon, at).await,
+            progress.wait_until(here, soon, at).await,
             None,
             "another memory's places say nothing of it"
         );
@@ -212,12 +212,12 @@ mod tests {
     #[test]
     fn the_ends_of_as_many_handles_as_are_remembered_are_known_and_those_of_others_are_behind_them()
     {
-        let joint = StreamProgress::default();
-        joint.reset_to(5, 0);
+        let progress = StreamProgress::default();
+        progress.reset_to(5, 0);
         let most = limits::LAST_FRAME_SEQS_KEPT as i64;
         (1..=most + 1)
-            .for_each(|principal| joint.remember_last_seq(AgentId(principal), principal as u64));
-        let floor = |principal| joint.ring_start(principal).map(|(_, floor)| floor);
+            .for_each(|principal| progress.remember_last_seq(AgentId(principal), principal as u64));
+        let floor = |principal| progress.ring_start(principal).map(|(_, floor)| floor);
         assert_eq!(
             [
                 floor(AgentId(1)),

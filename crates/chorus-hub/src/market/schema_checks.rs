@@ -77,14 +77,14 @@ mod tests {
     use std::time::Duration;
 
     /// Longer than any step here takes on a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const END_TIMEOUT: Duration = Duration::from_secs(20);
 
     // the runtime has one thread. A check on it would wait for ever for the task that ends it.
     #[tokio::test]
     async fn a_check_does_not_occupy_the_thread_of_the_requests() {
         let (end, ended) = mpsc::channel::<()>();
         let check = run_schema_check(move || {
-            ended.recv_timeout(PATIENCE).map_err(Error::internal)?;
+            ended.recv_timeout(END_TIMEOUT).map_err(Error::internal)?;
             Ok(())
         });
         let (checked, ()) = tokio::join!(check, async move { end.send(()).unwrap() });
@@ -103,7 +103,7 @@ mod tests {
             ends.push(end);
             checks.push(tokio::spawn(run_schema_check(move || {
                 started.blocking_send(()).map_err(Error::internal)?;
-                ended.recv_timeout(PATIENCE).map_err(Error::internal)
+                ended.recv_timeout(END_TIMEOUT).map_err(Error::internal)
             })));
         }
         for _ in 0..2 {

@@ -5,7 +5,7 @@ use super::counters::CounterDeltas;
 use super::log::{self, LogHead};
 use super::write_group::{CommitFailure, GroupError};
 use super::{DbConnection, DbError, sql_dialect};
-use crate::simulation::{CommitFate, SimulatedDatabase};
+use crate::simulation::{PlannedCommit, SimulatedDatabase};
 
 /// Begins a group and returns the head of the log. On PostgreSQL it is read again, because peers write too and a failed commit may
 /// have taken effect. On SQLite only this writer writes, so the known head is current.
@@ -36,9 +36,9 @@ pub(super) async fn send_commit(
     simulated: Option<&dyn SimulatedDatabase>,
 ) -> Result<(), GroupError> {
     if let Some(database) = simulated {
-        let fate = database.next_commit();
-        meet_fate(tx, fate).await?;
-        if fate == CommitFate::Forget {
+        let planned = database.next_commit();
+        apply_planned_commit(tx, planned).await?;
+        if planned == PlannedCommit::Forget {
             return Ok(());
         }
     }
@@ -54,32 +54,35 @@ async fn commit(tx: &DbConnection<'_>) -> Result<(), GroupError> {
 }
 
 /// Does to a commit what the simulation decided (D-110). Returns when the commit is to be sent.
-async fn meet_fate(tx: &DbConnection<'_>, fate: CommitFate) -> Result<(), GroupError> {
+async fn apply_planned_commit(
+    tx: &DbConnection<'_>,
+    planned: PlannedCommit,
+) -> Result<(), GroupError> {
     let fail = |failure| {
         Err(GroupError {
             failure,
             cause: DbError::Unavailable("a fault of the simulation".into()),
         })
     };
-    match fate {
-        CommitFate::Commit => Ok(()),
-        CommitFate::Delay(pause) => {
+    match planned {
+        PlannedCommit::Commit => Ok(()),
+        PlannedCommit::Delay(pause) => {
             tokio::time::sleep(pause).await;
             Ok(())
         }
-        CommitFate::Forget => tx
+        PlannedCommit::Forget => tx
             .control_transaction("rollback")
             .await
             .map_err(|error| GroupError::classify_failure(tx, true, error)),
-        CommitFate::RollBack => fail(CommitFailure::RolledBack),
-        CommitFate::LoseConnection => fail(CommitFailure::ConnectionLost),
-        CommitFate::LoseAnswer { applied } => {
+        PlannedCommit::RollBack => fail(CommitFailure::RolledBack),
+        PlannedCommit::LoseConnection => fail(CommitFailure::ConnectionLost),
+        PlannedCommit::LoseAnswer { applied } => {
             if applied {
                 commit(tx).await?;
             }
             fail(CommitFailure::OutcomeUnknown)
         }
-        CommitFate::Die { applied } => {
+        PlannedCommit::Die { applied } => {
             if applied {
                 commit(tx).await?;
             }

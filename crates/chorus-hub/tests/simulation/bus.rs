@@ -1,6 +1,6 @@
 //! The bus of a history: messages arrive late but in order, and a link that is cut loses what is on its way, as NATS does.
 
-use crate::chance::Chance;
+use crate::seeded_random::SeededRandom;
 use bytes::Bytes;
 use chorus_hub::Clock;
 use chorus_hub::bus::{
@@ -21,7 +21,7 @@ pub struct SimulatedBus(Arc<Mutex<BusState>>);
 
 struct BusState {
     clock: Clock,
-    chance: Chance,
+    random: SeededRandom,
     links: Vec<LinkState>,
     subscriptions: Vec<BusSubscriber>,
     /// By the time of arrival, then by the order of sending.
@@ -38,7 +38,7 @@ struct LinkState {
     is_connected: bool,
     is_closed: bool,
     connect_count: u64,
-    /// One for each receiver: those of one `watch` are woken by chance, and a history would not repeat.
+    /// One for each receiver: those of one `watch` are woken randomly, and a history would not repeat.
     connect_watches: Vec<watch::Sender<u64>>,
     /// No message arrives before the one that was sent before it.
     last_arrival: Duration,
@@ -57,10 +57,10 @@ struct OnTheWay {
 }
 
 impl SimulatedBus {
-    pub fn new(clock: Clock, chance: Chance) -> Self {
+    pub fn new(clock: Clock, random: SeededRandom) -> Self {
         Self(Arc::new(Mutex::new(BusState {
             clock,
-            chance,
+            random,
             links: Vec::new(),
             subscriptions: Vec::new(),
             on_the_way: BTreeMap::new(),
@@ -166,10 +166,10 @@ impl BusState {
             if !self.links[link].is_connected {
                 continue;
             }
-            let pause = match self.chance.below(20) {
+            let pause = match self.random.below(20) {
                 _ if self.is_healed => Duration::ZERO,
-                0 => self.chance.millis(50, 900),
-                _ => self.chance.millis(0, 8),
+                0 => self.random.millis(50, 900),
+                _ => self.random.millis(0, 8),
             };
             let arrival = (now + pause).max(self.links[link].last_arrival);
             self.links[link].last_arrival = arrival;

@@ -1,8 +1,8 @@
 //! The database of a history: a SQLite file with the faults of a file, or with those of a server that two hubs share.
 
-use crate::chance::Chance;
+use crate::seeded_random::SeededRandom;
 use chorus_hub::Clock;
-use chorus_hub::simulation::{CommitFate, IdleConnections, SimulatedDatabase};
+use chorus_hub::simulation::{IdleConnections, PlannedCommit, SimulatedDatabase};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ pub struct DatabaseServer {
 }
 
 struct DatabaseFaults {
-    chance: Chance,
+    random: SeededRandom,
     /// The probability that a commit meets a fault.
     rate: f64,
     /// On the clock's steady time.
@@ -36,7 +36,7 @@ impl DatabaseServer {
         idle_connections: Arc<IdleConnections>,
         is_shared: bool,
         clock: Clock,
-        chance: Chance,
+        random: SeededRandom,
         rate: f64,
     ) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl DatabaseServer {
             clock,
             lock: Arc::default(),
             faults: Mutex::new(DatabaseFaults {
-                chance,
+                random,
                 rate,
                 outage_until: Duration::ZERO,
                 commit_fault_count: 0,
@@ -76,34 +76,34 @@ impl DatabaseServer {
         faults.outage_until = Duration::ZERO;
     }
 
-    fn draw_fate(&self) -> CommitFate {
+    fn plan_commit(&self) -> PlannedCommit {
         let mut faults = self.faults.lock().unwrap();
         if std::mem::take(&mut faults.forgets_next) {
-            return CommitFate::Forget;
+            return PlannedCommit::Forget;
         }
         let rate = faults.rate;
-        let chance = &mut faults.chance;
-        if !chance.happens(rate) {
-            return CommitFate::Commit;
+        let random = &mut faults.random;
+        if !random.happens(rate) {
+            return PlannedCommit::Commit;
         }
-        let applied = chance.happens(0.5);
+        let applied = random.happens(0.5);
         faults.commit_fault_count += 1;
-        let chance = &mut faults.chance;
+        let random = &mut faults.random;
         if !self.is_shared {
             // A file that cannot be written takes nothing.
-            return match chance.below(3) {
-                0 => CommitFate::LoseAnswer { applied: false },
-                _ => CommitFate::Die { applied },
+            return match random.below(3) {
+                0 => PlannedCommit::LoseAnswer { applied: false },
+                _ => PlannedCommit::Die { applied },
             };
         }
-        match chance.below(16) {
-            0..5 => CommitFate::Delay(chance.millis(1, 60)),
+        match random.below(16) {
+            0..5 => PlannedCommit::Delay(random.millis(1, 60)),
             // Longer than a hub waits for its database.
-            5 => CommitFate::Delay(Duration::from_secs(16)),
-            6..8 => CommitFate::RollBack,
-            8..10 => CommitFate::LoseConnection,
-            10..14 => CommitFate::LoseAnswer { applied },
-            _ => CommitFate::Die { applied },
+            5 => PlannedCommit::Delay(Duration::from_secs(16)),
+            6..8 => PlannedCommit::RollBack,
+            8..10 => PlannedCommit::LoseConnection,
+            10..14 => PlannedCommit::LoseAnswer { applied },
+            _ => PlannedCommit::Die { applied },
         }
     }
 }
@@ -143,15 +143,15 @@ impl SimulatedDatabase for HubDatabase {
         (self.server.clock.monotonic_now() < until).then(|| "the database is away".to_owned())
     }
 
-    fn next_commit(&self) -> CommitFate {
-        let fate = self.server.draw_fate();
-        if matches!(fate, CommitFate::Die { .. }) {
+    fn next_commit(&self) -> PlannedCommit {
+        let planned = self.server.plan_commit();
+        if matches!(planned, PlannedCommit::Die { .. }) {
             self.is_dying.store(true, Ordering::SeqCst);
         }
-        fate
+        planned
     }
 
     fn late_commit_applies(&self) -> bool {
-        self.server.faults.lock().unwrap().chance.happens(0.5)
+        self.server.faults.lock().unwrap().random.happens(0.5)
     }
 }

@@ -1,15 +1,15 @@
 //! One history: clients at work while hubs crash, links are cut and answers are lost; then all is healed, and the oracle looks.
 
 use crate::bus::SimulatedBus;
-use crate::chance::Chance;
 use crate::database::DatabaseServer;
 use crate::fault_counts::FaultCounts;
 use crate::network::Network;
-use crate::node::{SimulatedHub, Surroundings};
+use crate::node::{SimulatedEnvironment, SimulatedHub};
 use crate::operation::{ClientCall, ClientRequest, Operation, OperationState};
 use crate::perform::perform;
 use crate::planted::PlantedFault;
 use crate::reader::InboxReader;
+use crate::seeded_random::SeededRandom;
 use crate::stage::ReusedDatabase;
 use crate::template::{EPOCH, READERS};
 use crate::{oracle, planted};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long a client waits for an answer.
-const CLIENT_PATIENCE: Duration = Duration::from_secs(20);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 const CLIENT_ATTEMPTS: u32 = 12;
 /// Steps in which a healed history must come to rest.
 const SETTLE_STEPS: usize = 400;
@@ -41,8 +41,8 @@ pub struct RunningHub {
 
 pub struct History {
     pub stage: Rc<ReusedDatabase>,
-    pub around: Surroundings,
-    pub chance: Chance,
+    pub environment: SimulatedEnvironment,
+    pub random: SeededRandom,
     pub hubs: Vec<Option<RunningHub>>,
     pub operations: Vec<Operation>,
     pub readers: Vec<InboxReader>,
@@ -82,7 +82,7 @@ fn live_through(
 ) -> History {
     random::seed_this_thread(Some(seed));
     let mut history = History::new(seed, stage, planted_fault);
-    let steps = 40 + history.chance.below(70);
+    let steps = 40 + history.random.below(70);
     for step in 0..steps {
         history.act();
         history.pass_time();
@@ -101,33 +101,33 @@ fn live_through(
 
 impl History {
     fn new(seed: u64, stage: &Rc<ReusedDatabase>, planted_fault: Option<PlantedFault>) -> Self {
-        let mut chance = Chance::new(seed, 1);
+        let mut random = SeededRandom::new(seed, 1);
         stage.reset();
         let clock = Clock::manual_at(EPOCH);
         clock.advance(Duration::from_secs(60));
-        let has_peers = chance.happens(0.5) || planted_fault.is_some_and(PlantedFault::needs_peers);
-        let commit_rate = *chance.pick(&[0.0, 0.01, 0.03, 0.1]);
-        let network_rate = *chance.pick(&[0.0, 0.1, 0.3]);
+        let has_peers = random.happens(0.5) || planted_fault.is_some_and(PlantedFault::needs_peers);
+        let commit_rate = *random.pick(&[0.0, 0.01, 0.03, 0.1]);
+        let network_rate = *random.pick(&[0.0, 0.1, 0.3]);
         let server = DatabaseServer::new(
             stage.file.clone(),
             stage.idle_connections.clone(),
             has_peers,
             clock.clone(),
-            Chance::new(seed, 2),
+            SeededRandom::new(seed, 2),
             commit_rate,
         );
-        let around = Surroundings {
+        let environment = SimulatedEnvironment {
             dir: stage.dir().to_owned(),
             seal_key_file: stage.template.seal_key_file.clone(),
             clock: clock.clone(),
             server: Arc::new(server),
-            network: Arc::new(Network::new(Chance::new(seed, 3), network_rate)),
-            bus: has_peers.then(|| SimulatedBus::new(clock, Chance::new(seed, 4))),
+            network: Arc::new(Network::new(SeededRandom::new(seed, 3), network_rate)),
+            bus: has_peers.then(|| SimulatedBus::new(clock, SeededRandom::new(seed, 4))),
         };
         let mut history = Self {
             stage: stage.clone(),
-            around,
-            chance,
+            environment,
+            random,
             hubs: Vec::new(),
             operations: Vec::new(),
             readers: READERS
@@ -148,13 +148,13 @@ impl History {
     }
 
     pub fn now(&self) -> Duration {
-        self.around.clock.monotonic_now()
+        self.environment.clock.monotonic_now()
     }
 
     fn count_faults(&self) -> FaultCounts {
         FaultCounts {
-            commits: self.around.server.commit_fault_count(),
-            posts: self.around.network.record.lock().unwrap().fault_count,
+            commits: self.environment.server.commit_fault_count(),
+            posts: self.environment.network.record.lock().unwrap().fault_count,
             ..self.faults
         }
     }
@@ -168,7 +168,7 @@ impl History {
         self.run_count += 1;
         self.hubs[place] = Some(RunningHub {
             run: self.run_count,
-            node: SimulatedHub::start(&self.around, self.run_count),
+            node: SimulatedHub::start(&self.environment, self.run_count),
         });
     }
 
@@ -183,22 +183,22 @@ impl History {
 
     /// What clients, operators and the machine do before the next moment.
     fn act(&mut self) {
-        if self.chance.happens(0.45) {
+        if self.random.happens(0.45) {
             let request = self.draw_request();
             self.begin_operation(request);
         }
         self.cause_faults();
         for place in 0..self.hubs.len() {
-            if self.hubs[place].is_none() && self.chance.happens(0.15) {
+            if self.hubs[place].is_none() && self.random.happens(0.15) {
                 self.start_hub(place);
             }
         }
         for index in 0..self.readers.len() {
             if self.readers[index].is_connected() {
-                if self.chance.happens(0.02) {
+                if self.random.happens(0.02) {
                     self.readers[index].disconnect();
                 }
-            } else if self.chance.happens(0.15) {
+            } else if self.random.happens(0.15) {
                 self.connect_reader(index);
             }
         }
@@ -206,18 +206,18 @@ impl History {
     }
 
     fn cause_faults(&mut self) {
-        let place = self.chance.below(self.hubs.len());
-        if self.chance.happens(0.012) {
+        let place = self.random.below(self.hubs.len());
+        if self.random.happens(0.012) {
             self.crash_hub(place);
         }
-        if let Some(bus) = self.around.bus.clone() {
+        if let Some(bus) = self.environment.bus.clone() {
             let link = self.hubs[place].as_ref().and_then(|one| one.node.link_id());
             if let Some(link) = link
-                && self.chance.happens(0.015)
+                && self.random.happens(0.015)
             {
                 bus.cut_link(link);
                 self.faults.cuts += 1;
-                let until = self.now() + self.chance.millis(50, 4_000);
+                let until = self.now() + self.random.millis(50, 4_000);
                 self.cuts.push((link, until));
             }
             let now = self.now();
@@ -225,15 +225,15 @@ impl History {
             self.cuts = lasting;
             let over: Vec<(usize, Duration)> = over;
             over.iter().for_each(|(link, _)| bus.restore_link(*link));
-        } else if self.chance.happens(0.01) {
+        } else if self.random.happens(0.01) {
             // Hubs of a cluster follow the clock of the database, which nothing sets (D-83).
-            let seconds = self.chance.below(7_200) as i64 - 3_600;
-            self.around.clock.leap(seconds * 1_000_000);
+            let seconds = self.random.below(7_200) as i64 - 3_600;
+            self.environment.clock.leap(seconds * 1_000_000);
             self.faults.clock_leaps += 1;
         }
-        if self.chance.happens(0.006) {
-            let duration = self.chance.millis(20, 3_000);
-            self.around.server.begin_outage(duration);
+        if self.random.happens(0.006) {
+            let duration = self.random.millis(20, 3_000);
+            self.environment.server.begin_outage(duration);
             self.faults.outages += 1;
         }
     }
@@ -244,9 +244,9 @@ impl History {
     }
 
     fn connect_reader(&mut self, index: usize) {
-        let place = self.chance.below(self.hubs.len());
+        let place = self.random.below(self.hubs.len());
         let breaks_after =
-            (!self.is_healed && self.chance.happens(0.3)).then(|| self.chance.below(4));
+            (!self.is_healed && self.random.happens(0.3)).then(|| self.random.below(4));
         if let Some(running) = &self.hubs[place]
             && let Some(hub) = running.node.hub()
         {
@@ -279,7 +279,7 @@ impl History {
             }
             self.call_hub(index);
             // A client that is in doubt repeats itself while its first request is still under way.
-            if self.operations[index].is_repeatable() && !self.is_healed && self.chance.happens(0.1)
+            if self.operations[index].is_repeatable() && !self.is_healed && self.random.happens(0.1)
             {
                 self.faults.duplicates += 1;
                 self.call_hub(index);
@@ -288,11 +288,11 @@ impl History {
     }
 
     fn call_hub(&mut self, index: usize) {
-        let place = self.chance.below(self.hubs.len());
+        let place = self.random.below(self.hubs.len());
         let Some(running) = &self.hubs[place] else {
             return;
         };
-        let Some(door) = running.node.door() else {
+        let Some(reachable) = running.node.reachable_hub() else {
             return;
         };
         let answer = Arc::new(Mutex::new(None));
@@ -300,10 +300,10 @@ impl History {
         let request = self.operations[index].request.clone();
         let template = self.stage.template.clone();
         running.node.spawn(async move {
-            let answered = perform(door, template, request).await;
+            let answered = perform(reachable, template, request).await;
             *slot.lock().unwrap() = Some(answered);
         });
-        let deadline = self.now() + CLIENT_PATIENCE;
+        let deadline = self.now() + CLIENT_TIMEOUT;
         let run = running.run;
         let operation = &mut self.operations[index];
         operation.attempts += 1;
@@ -320,7 +320,7 @@ impl History {
         let calls = std::mem::take(&mut self.operations[index].calls);
         for call in calls {
             let answered = call.answer.lock().unwrap().take();
-            let is_lost = !self.is_healed && answered.is_some() && self.chance.happens(0.08);
+            let is_lost = !self.is_healed && answered.is_some() && self.random.happens(0.08);
             self.faults.lost_answers += usize::from(is_lost);
             match answered.filter(|_| !is_lost) {
                 Some(Ok(acknowledgement)) => {
@@ -363,17 +363,17 @@ impl History {
     }
 
     fn pass_time(&mut self) {
-        let duration = match self.chance.below(50) {
-            0 => self.chance.millis(1_000, 3_000),
-            1..10 => self.chance.millis(20, 200),
-            _ => self.chance.millis(1, 15),
+        let duration = match self.random.below(50) {
+            0 => self.random.millis(1_000, 3_000),
+            1..10 => self.random.millis(20, 200),
+            _ => self.random.millis(1, 15),
         };
         self.tick_all(duration);
     }
 
     fn tick_all(&mut self, duration: Duration) {
         self.deliver_messages();
-        let first = self.chance.below(self.hubs.len());
+        let first = self.random.below(self.hubs.len());
         for offset in 0..self.hubs.len() {
             let place = (first + offset) % self.hubs.len();
             let Some(running) = &self.hubs[place] else {
@@ -391,11 +391,11 @@ impl History {
             }
             self.deliver_messages();
         }
-        self.around.clock.advance(duration);
+        self.environment.clock.advance(duration);
     }
 
     fn deliver_messages(&self) {
-        if let Some(bus) = &self.around.bus {
+        if let Some(bus) = &self.environment.bus {
             bus.deliver_arrived();
         }
     }
@@ -403,9 +403,9 @@ impl History {
     /// Ends all faults and waits until nothing is left to do.
     fn heal(&mut self) {
         self.is_healed = true;
-        self.around.server.heal();
-        self.around.network.heal();
-        if let Some(bus) = &self.around.bus {
+        self.environment.server.heal();
+        self.environment.network.heal();
+        if let Some(bus) = &self.environment.bus {
             bus.heal();
         }
         self.cuts.clear();
@@ -433,10 +433,10 @@ impl History {
             }
             // Leases, deadlines and pauses between attempts pass while nothing is under way. A clock that leaped an hour ahead
             // and back has left posts that are due in an hour.
-            if step > 60 && step % 20 == 0 && self.around.network.in_flight_count() == 0 {
+            if step > 60 && step % 20 == 0 && self.environment.network.in_flight_count() == 0 {
                 pauses += 1;
                 let seconds = if (5..=7).contains(&pauses) { 7_200 } else { 70 };
-                self.around.clock.advance(Duration::from_secs(seconds));
+                self.environment.clock.advance(Duration::from_secs(seconds));
                 self.run_maintenance();
             }
         }
@@ -458,7 +458,7 @@ impl History {
     /// Some readers leave, so that presence has something to be true about.
     fn choose_last_readers(&mut self) {
         for index in 0..self.readers.len() {
-            if self.chance.happens(0.5) {
+            if self.random.happens(0.5) {
                 self.readers[index].disconnect();
             }
         }

@@ -1,12 +1,12 @@
 //! What random histories found once: the outcome of a webhook was lost when the database was away at the moment of its answer.
 
-use crate::chance::Chance;
 use crate::database::DatabaseServer;
 use crate::network::Network;
-use crate::node::{SimulatedHub, Surroundings};
+use crate::node::{SimulatedEnvironment, SimulatedHub};
 use crate::operation::ClientRequest;
 use crate::oracle::query_number;
 use crate::perform::perform;
+use crate::seeded_random::SeededRandom;
 use crate::stage::open_privately;
 use crate::template::{EPOCH, HOOK, Template, fast_dir};
 use chorus_hub::{Clock, random};
@@ -28,18 +28,18 @@ fn the_outcome_of_a_webhook_is_stored_when_the_database_is_back() {
         Arc::default(),
         false,
         clock.clone(),
-        Chance::new(1, 2),
+        SeededRandom::new(1, 2),
         0.0,
     );
-    let around = Surroundings {
+    let environment = SimulatedEnvironment {
         dir: dir.path().to_owned(),
         seal_key_file: template.seal_key_file.clone(),
         clock: clock.clone(),
         server: Arc::new(server),
-        network: Arc::new(Network::new(Chance::new(1, 3), 0.0)),
+        network: Arc::new(Network::new(SeededRandom::new(1, 3), 0.0)),
         bus: None,
     };
-    let node = SimulatedHub::start(&around, 1);
+    let node = SimulatedHub::start(&environment, 1);
     let tick = |millis| {
         node.tick(Duration::from_millis(millis));
         clock.advance(Duration::from_millis(millis));
@@ -49,7 +49,7 @@ fn the_outcome_of_a_webhook_is_stored_when_the_database_is_back() {
     }
     let answer = Arc::new(Mutex::new(None));
     let slot = answer.clone();
-    let door = node.door().unwrap();
+    let reachable = node.reachable_hub().unwrap();
     let request = ClientRequest::Send {
         sender: 0,
         receiver: HOOK,
@@ -57,13 +57,20 @@ fn the_outcome_of_a_webhook_is_stored_when_the_database_is_back() {
         keyed: true,
     };
     node.spawn(async move {
-        let answered = perform(door, template, request).await;
+        let answered = perform(reachable, template, request).await;
         *slot.lock().unwrap() = Some(answered);
     });
-    while around.network.record.lock().unwrap().arrivals.is_empty() {
+    while environment
+        .network
+        .record
+        .lock()
+        .unwrap()
+        .arrivals
+        .is_empty()
+    {
         tick(1);
     }
-    around.server.begin_outage(Duration::from_secs(2));
+    environment.server.begin_outage(Duration::from_secs(2));
     (0..100).for_each(|_| tick(100));
     let answered = answer.lock().unwrap().take();
     let error = answered.unwrap().unwrap_err();

@@ -7,7 +7,6 @@
 )]
 
 mod bus;
-mod chance;
 mod database;
 mod fault_counts;
 mod history;
@@ -22,6 +21,7 @@ mod oracle_messages;
 mod perform;
 mod planted;
 mod reader;
+mod seeded_random;
 mod stage;
 mod template;
 mod workload;

@@ -1,8 +1,8 @@
 //! The network of a history: endpoints that answer late, refuse, or answer into a broken connection; and a record of all that
 //! arrived.
 
-use crate::chance::Chance;
 use crate::node::pass_time;
+use crate::seeded_random::SeededRandom;
 use chorus_hub::simulation::{NetworkFault, SimulatedAnswer, SimulatedNetwork, SimulatedPost};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -31,7 +31,7 @@ pub struct NetworkRecord {
 }
 
 pub struct Network {
-    chance: Mutex<Chance>,
+    random: Mutex<SeededRandom>,
     rate: Mutex<f64>,
     pub record: Arc<Mutex<NetworkRecord>>,
 }
@@ -49,9 +49,9 @@ enum PostFate {
 }
 
 impl Network {
-    pub fn new(chance: Chance, rate: f64) -> Self {
+    pub fn new(random: SeededRandom, rate: f64) -> Self {
         Self {
-            chance: Mutex::new(chance),
+            random: Mutex::new(random),
             rate: Mutex::new(rate),
             record: Arc::default(),
         }
@@ -67,12 +67,12 @@ impl Network {
 
     fn draw(&self) -> (PostFate, Duration, Duration) {
         let rate = *self.rate.lock().unwrap();
-        let mut chance = self.chance.lock().unwrap();
-        let fate = if !chance.happens(rate) {
+        let mut random = self.random.lock().unwrap();
+        let planned = if !random.happens(rate) {
             PostFate::Answered
         } else {
             self.record.lock().unwrap().fault_count += 1;
-            match chance.below(5) {
+            match random.below(5) {
                 0 => PostFate::Refused,
                 1 => PostFate::Lost,
                 2 => PostFate::AnswerLost,
@@ -80,7 +80,7 @@ impl Network {
                 _ => PostFate::Busy,
             }
         };
-        (fate, chance.millis(0, 20), chance.millis(0, 60))
+        (planned, random.millis(0, 20), random.millis(0, 60))
     }
 }
 
@@ -132,7 +132,7 @@ impl SimulatedNetwork for Network {
         &self,
         post: SimulatedPost,
     ) -> BoxFuture<'static, Result<SimulatedAnswer, NetworkFault>> {
-        let (fate, there, back) = self.draw();
+        let (planned, there, back) = self.draw();
         let record = self.record.clone();
         async move {
             let path = post
@@ -143,7 +143,7 @@ impl SimulatedNetwork for Network {
             let body: Value = serde_json::from_slice(&post.body).unwrap_or_default();
             let _flight = FlightGuard::begin(&record, &path, &body);
             pass_time(there).await;
-            let accepted = match fate {
+            let accepted = match planned {
                 PostFate::Refused => return Err(NetworkFault::Unreachable),
                 PostFate::Lost => return std::future::pending().await,
                 PostFate::Busy => false,
@@ -155,7 +155,7 @@ impl SimulatedNetwork for Network {
                 accepted,
             });
             pass_time(back).await;
-            match fate {
+            match planned {
                 PostFate::AnswerLost => std::future::pending().await,
                 PostFate::AnswerBroken => Err(NetworkFault::Broken),
                 PostFate::Busy => Ok(answer(503, "{}")),

@@ -3,7 +3,7 @@
 use crate::bus::{SimulatedBus, SimulatedLink};
 use crate::database::{DatabaseServer, HubDatabase};
 use crate::network::Network;
-use crate::perform::HubDoor;
+use crate::perform::ReachableHub;
 use chorus_hub::idempotent_request::IdempotentRequests;
 use chorus_hub::simulation::SimulatedMachine;
 use chorus_hub::{Clock, Hub, HubOptions};
@@ -23,7 +23,7 @@ pub const OPERATOR_KEY: &str = "simulated-operator-key";
 
 /// What the hubs of a history have around them.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct SimulatedEnvironment {
     pub dir: PathBuf,
     pub seal_key_file: PathBuf,
     pub clock: Clock,
@@ -48,11 +48,11 @@ pub struct SimulatedHub {
 
 impl SimulatedHub {
     /// Begins to open a hub; `run` numbers the runs of a history.
-    pub fn start(around: &Surroundings, run: usize) -> Self {
+    pub fn start(environment: &SimulatedEnvironment, run: usize) -> Self {
         let is_dying = Arc::<AtomicBool>::default();
-        let link = around.bus.as_ref().map(SimulatedBus::open_link);
-        let data_dir = around.dir.join(format!("run-{run}"));
-        let options = hub_options(around, &data_dir, &is_dying, link.clone());
+        let link = environment.bus.as_ref().map(SimulatedBus::open_link);
+        let data_dir = environment.dir.join(format!("run-{run}"));
+        let options = hub_options(environment, &data_dir, &is_dying, link.clone());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -72,7 +72,7 @@ impl SimulatedHub {
             runtime,
             is_dying,
             link,
-            bus: around.bus.clone(),
+            bus: environment.bus.clone(),
             data_dir,
         }
     }
@@ -86,8 +86,8 @@ impl SimulatedHub {
     }
 
     /// The hub as clients reach it, once it is open.
-    pub fn door(&self) -> Option<HubDoor> {
-        self.hub().map(|hub| HubDoor {
+    pub fn reachable_hub(&self) -> Option<ReachableHub> {
+        self.hub().map(|hub| ReachableHub {
             hub,
             requests: self.requests.clone(),
         })
@@ -133,7 +133,7 @@ impl Drop for SimulatedHub {
 }
 
 fn hub_options(
-    around: &Surroundings,
+    environment: &SimulatedEnvironment,
     data_dir: &Path,
     is_dying: &Arc<AtomicBool>,
     link: Option<Arc<SimulatedLink>>,
@@ -144,16 +144,16 @@ fn hub_options(
         operator_keys: vec![Secret::new(OPERATOR_KEY.to_owned())],
         allow_private_endpoints: true,
         webhook_timeout: Duration::from_secs(2),
-        seal_key_file: Some(around.seal_key_file.clone()),
+        seal_key_file: Some(environment.seal_key_file.clone()),
         bus_url: placeholder("nats://simulated"),
         database_url: placeholder("postgres://simulated"),
-        clock: around.clock.clone(),
+        clock: environment.clock.clone(),
         simulated: Some(SimulatedMachine {
             database: Arc::new(HubDatabase {
-                server: around.server.clone(),
+                server: environment.server.clone(),
                 is_dying: is_dying.clone(),
             }),
-            network: around.network.clone(),
+            network: environment.network.clone(),
             bus: link.map(|link| link as Arc<dyn chorus_hub::bus::BusLink>),
         }),
         ..HubOptions::for_data_dir(data_dir)

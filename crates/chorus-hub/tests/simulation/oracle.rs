@@ -29,7 +29,7 @@ pub fn is_settled(history: &History) -> bool {
             .iter()
             .all(|place| place.as_ref().is_some_and(|one| one.node.hub().is_some()))
         && history.readers.iter().all(|reader| reader.is_open())
-        && history.around.network.in_flight_count() == 0;
+        && history.environment.network.in_flight_count() == 0;
     is_quiet && {
         let connection = &history.stage.database;
         count_unfinished(connection) == [0; 3] && are_readers_done(history, connection)
@@ -86,7 +86,7 @@ pub fn describe_unsettled(history: &History) -> String {
          in flight {}",
         count_unfinished(connection),
         are_readers_done(history, connection),
-        history.around.network.in_flight_count()
+        history.environment.network.in_flight_count()
     )
 }
 
@@ -103,7 +103,7 @@ pub fn check(history: &mut History) {
     oracle_market::check_totals(connection, &mut violations);
     oracle_jobs::check_jobs(connection, history, &mut violations);
     check_presence(history, &mut violations);
-    let network = history.around.network.record.lock().unwrap();
+    let network = history.environment.network.record.lock().unwrap();
     for overlap in &network.overlaps {
         violations.push(format!(
             "lease: {overlap} was posted twice at the same time"
@@ -201,7 +201,7 @@ pub fn list_traces(history: &History) -> Vec<String> {
         let seen = &reader.progress.lock().unwrap().seen;
         traces.push(format!("a{} read {seen:?}", reader.agent));
     }
-    let network = history.around.network.record.lock().unwrap();
+    let network = history.environment.network.record.lock().unwrap();
     let arrivals = network.arrivals.iter();
     traces.extend(arrivals.map(|arrival| format!("{} {}", arrival.path, arrival.accepted)));
     traces

@@ -207,7 +207,7 @@ fn check_holders(connection: &Connection, job_id: &str, violations: &mut Vec<Str
 
 fn check_callback(history: &History, job_id: &str, violations: &mut Vec<String>) {
     let path = format!("/callback/{job_id}");
-    let network = history.around.network.record.lock().unwrap();
+    let network = history.environment.network.record.lock().unwrap();
     let is_told = network
         .arrivals
         .iter()

@@ -106,7 +106,7 @@ fn check_webhook(
     history: &History,
     violations: &mut Vec<String>,
 ) {
-    let network = history.around.network.record.lock().unwrap();
+    let network = history.environment.network.record.lock().unwrap();
     let arrivals: Vec<bool> = network
         .arrivals
         .iter()
@@ -176,7 +176,7 @@ pub fn check_channel(connection: &Connection, history: &History, violations: &mu
     check_order(&placed, violations);
     lines.sort();
     let lines: Vec<&String> = lines.iter().map(|(_, text)| text).collect();
-    let network = history.around.network.record.lock().unwrap();
+    let network = history.environment.network.record.lock().unwrap();
     for member in CHANNEL_MEMBERS {
         let mut received: Vec<String> = Vec::new();
         for arrival in network

@@ -18,18 +18,18 @@ use std::sync::Arc;
 
 /// A hub as clients reach it.
 #[derive(Clone)]
-pub struct HubDoor {
+pub struct ReachableHub {
     pub hub: Hub,
     /// The requests with a key that the hub is carrying out.
     pub requests: Arc<IdempotentRequests>,
 }
 
 pub async fn perform(
-    door: HubDoor,
+    reachable: ReachableHub,
     template: Arc<Template>,
     request: ClientRequest,
 ) -> Result<Acknowledgement, Error> {
-    let hub = &door.hub;
+    let hub = &reachable.hub;
     let key = &template.keys[request.agent()];
     let principal = identity::authenticate(hub.identity(), Some(key), None).await?;
     match &request {
@@ -60,7 +60,7 @@ pub async fn perform(
             })
         }
         ClientRequest::Pay { .. } => {
-            let reply = perform_once(&door, &principal, &request).await?;
+            let reply = perform_once(&reachable, &principal, &request).await?;
             Ok(Acknowledgement::Paid(reply))
         }
         ClientRequest::RequestJob { .. }
@@ -70,7 +70,7 @@ pub async fn perform(
         | ClientRequest::ClaimJob { .. }
         | ClientRequest::DeclineJob { .. }
         | ClientRequest::JudgeJob { .. } => {
-            let reply = perform_once(&door, &principal, &request).await?;
+            let reply = perform_once(&reachable, &principal, &request).await?;
             let job: Value = serde_json::from_str(&reply).unwrap_or_default();
             Ok(Acknowledgement::Job {
                 state: job["state"].as_str().unwrap_or_default().to_owned(),
@@ -82,14 +82,14 @@ pub async fn perform(
 /// Carries a request of the market out under its `Idempotency-Key`, like the server's routes: a repetition gets the
 /// first answer.
 async fn perform_once(
-    door: &HubDoor,
+    reachable: &ReachableHub,
     principal: &Principal,
     request: &ClientRequest,
 ) -> Result<String, Error> {
-    let hub = &door.hub;
+    let hub = &reachable.hub;
     let key = idempotency_key(&format!("{request:?}"));
     let path = request_path(request);
-    let execution = match door.requests.begin(principal, hub, &path, key).await? {
+    let execution = match reachable.requests.begin(principal, hub, &path, key).await? {
         RequestStart::Repeat(answer) => return Ok(answer.body),
         RequestStart::Execute(execution) => execution,
     };

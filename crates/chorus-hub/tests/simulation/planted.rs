@@ -78,17 +78,18 @@ impl PlantedFault {
 /// Plants a fault that takes effect while hubs work; called at every step of the second half.
 pub fn plant_under_way(history: &History, fault: PlantedFault) {
     match fault {
-        PlantedFault::BreakLeases if history.around.network.in_flight_count() > 0 => {
+        PlantedFault::BreakLeases if history.environment.network.in_flight_count() > 0 => {
             run(history, "update outbox set leased = 0, due_at = 0");
         }
         PlantedFault::DeafHub => {
-            if let (Some(bus), Some(Some(running))) = (&history.around.bus, history.hubs.first())
+            if let (Some(bus), Some(Some(running))) =
+                (&history.environment.bus, history.hubs.first())
                 && let Some(link) = running.node.link_id()
             {
                 bus.deafen_link(link);
             }
         }
-        PlantedFault::ForgetCommit => history.around.server.forget_next_commit(),
+        PlantedFault::ForgetCommit => history.environment.server.forget_next_commit(),
         PlantedFault::BreakLeases
         | PlantedFault::RepeatPost
         | PlantedFault::RepeatEvent
@@ -166,7 +167,7 @@ pub fn plant_at_end(history: &History, fault: PlantedFault) {
 }
 
 fn repeat_post(history: &History) {
-    let arrivals = &mut history.around.network.record.lock().unwrap().arrivals;
+    let arrivals = &mut history.environment.network.record.lock().unwrap().arrivals;
     let of_message = |arrival: &&Arrival| arrival.path.starts_with("/hook/");
     let repeated = arrivals.iter().find(of_message).cloned();
     arrivals.extend(repeated);

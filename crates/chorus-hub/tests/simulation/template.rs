@@ -1,9 +1,9 @@
 //! The database that every history begins with: a few agents, their owners, a channel. It is made once, and copied.
 
-use crate::chance::Chance;
 use crate::database::DatabaseServer;
 use crate::network::Network;
-use crate::node::{SimulatedHub, Surroundings};
+use crate::node::{SimulatedEnvironment, SimulatedHub};
+use crate::seeded_random::SeededRandom;
 use crate::stage::open_privately;
 use chorus_hub::channel::{manage, members};
 use chorus_hub::{Clock, Hub, Principal, identity, lifecycle, random};
@@ -72,19 +72,19 @@ impl Template {
             Arc::default(),
             false,
             clock.clone(),
-            Chance::new(0, 1),
+            SeededRandom::new(0, 1),
             0.0,
         );
-        let around = Surroundings {
+        let environment = SimulatedEnvironment {
             dir: dir.path().to_owned(),
             seal_key_file: seal_key_file.clone(),
             clock,
             server: Arc::new(server),
-            network: Arc::new(Network::new(Chance::new(0, 2), 0.0)),
+            network: Arc::new(Network::new(SeededRandom::new(0, 2), 0.0)),
             bus: None,
         };
         make_seal_key(&seal_key_file);
-        let node = SimulatedHub::start(&around, 0);
+        let node = SimulatedHub::start(&environment, 0);
         while node.hub().is_none() {
             assert_eq!(node.start_error(), None);
             node.tick(Duration::from_millis(10));
@@ -93,7 +93,7 @@ impl Template {
         let (keys, channel) = node.run(populate(&hub));
         node.run(hub.close());
         // With all connections, so that the last one puts everything into the one file.
-        drop((hub, node, around));
+        drop((hub, node, environment));
         let newest_seq = checkpoint(&file);
         Self {
             _dir: dir,

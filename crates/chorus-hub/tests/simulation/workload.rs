@@ -93,40 +93,40 @@ impl KnownJob {
 impl History {
     pub fn draw_request(&mut self) -> ClientRequest {
         let number = self.operations.len();
-        let agent = self.chance.below(READERS.len());
-        let other = (agent + 1 + self.chance.below(READERS.len() - 1)) % READERS.len();
-        match self.chance.below(24) {
+        let agent = self.random.below(READERS.len());
+        let other = (agent + 1 + self.random.below(READERS.len() - 1)) % READERS.len();
+        match self.random.below(24) {
             0..9 => ClientRequest::Send {
                 sender: agent,
-                receiver: if self.chance.happens(0.25) {
+                receiver: if self.random.happens(0.25) {
                     HOOK
                 } else {
                     other
                 },
                 text: format!("text-{number}"),
-                keyed: self.chance.happens(0.7),
+                keyed: self.random.happens(0.7),
             },
             9..12 => ClientRequest::Pay {
                 payer: agent,
                 payee: other,
                 transfer_id: format!("pay-{number}"),
-                cents: 1 + self.chance.below(4_000) as i64,
+                cents: 1 + self.random.below(4_000) as i64,
             },
             12..14 => ClientRequest::RequestJob {
-                requester: self.chance.below(READERS.len() - 1),
+                requester: self.random.below(READERS.len() - 1),
                 job_id: format!("job-{number}"),
-                skill: if self.chance.happens(0.5) {
+                skill: if self.random.happens(0.5) {
                     "sum"
                 } else {
                     "read"
                 },
-                has_callback: self.chance.happens(0.5),
+                has_callback: self.random.happens(0.5),
             },
             14..16 => ClientRequest::OfferJob {
                 requester: agent,
                 job_id: format!("job-{number}"),
-                needs_approval: self.chance.happens(0.5),
-                deadline_ms: *self.chance.pick(&[30_000, 900_000]),
+                needs_approval: self.random.happens(0.5),
+                deadline_ms: *self.random.pick(&[30_000, 900_000]),
             },
             16..21 => self
                 .draw_job_request()
@@ -158,10 +158,10 @@ impl History {
         if jobs.is_empty() {
             return None;
         }
-        let job = jobs.swap_remove(self.chance.below(jobs.len()));
+        let job = jobs.swap_remove(self.random.below(jobs.len()));
         let requester = job.requester;
         let job_id = job.job_id.clone();
-        let roll = self.chance.below(20);
+        let roll = self.random.below(20);
         let Some(worker) = job.worker else {
             return match roll {
                 0..2 => Some(ClientRequest::CancelJob { requester, job_id }),
@@ -196,7 +196,7 @@ impl History {
             return None;
         }
         Some(ClientRequest::ClaimJob {
-            claimer: *self.chance.pick(&free),
+            claimer: *self.random.pick(&free),
             job_id: job.job_id.clone(),
         })
     }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Long enough for a busy machine; what takes longer hangs.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
 
 const CHROMIUMS: [&str; 4] = [
     "chromium",
@@ -126,7 +126,7 @@ impl Browser {
         } else {
             request
         };
-        let answer = within(PATIENCE, request.send())
+        let answer = within(BROWSER_TIMEOUT, request.send())
             .await
             .expect("the driver answers in time")
             .unwrap();
@@ -184,7 +184,7 @@ impl Browser {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        if within(PATIENCE, asking).await.is_none() {
+        if within(BROWSER_TIMEOUT, asking).await.is_none() {
             let shown = self.run("return document.body.innerText").await;
             panic!(
                 "never: {expression}\non the page: {shown}\nsaid: {:?}",
@@ -235,7 +235,7 @@ impl Browser {
             }
         };
         assert!(
-            within(PATIENCE, acting).await.is_some(),
+            within(BROWSER_TIMEOUT, acting).await.is_some(),
             "{act} {css}: the element was replaced each time"
         );
     }

@@ -45,19 +45,20 @@ pub(in crate::frame) fn session(instrument: &str, filter: &str) -> FrameSession 
     )
 }
 
-fn room() -> HandleSessions {
+fn new_handle() -> HandleSessions {
     HandleSessions::new(7, 0, NOW)
 }
 
-fn enter(room: &HandleSessions, instrument: &str, filter: &str) -> Arc<FrameSession> {
+fn enter(handle: &HandleSessions, instrument: &str, filter: &str) -> Arc<FrameSession> {
     let session = Arc::new(session(instrument, filter));
-    room.add_session(&session, ResumePoint::Now, 0, NOW)
+    handle
+        .add_session(&session, ResumePoint::Now, 0, NOW)
         .unwrap();
     session
 }
 
 /// A frame with this label, in this ring only.
-fn publish(room: &HandleSessions, text: &str, label: &Arc<FrameLabel>) -> Option<u64> {
+fn publish(handle: &HandleSessions, text: &str, label: &Arc<FrameLabel>) -> Option<u64> {
     let build_frame = |cursor, reservation: &mut RingReservation| {
         Arc::new(SharedFrame::for_one_ring(
             cursor,
@@ -67,33 +68,37 @@ fn publish(room: &HandleSessions, text: &str, label: &Arc<FrameLabel>) -> Option
             reservation,
         ))
     };
-    room.publish_frame(None, label, NOW, &mut reserve(text, 1), build_frame)
+    handle.publish_frame(None, label, NOW, &mut reserve(text, 1), build_frame)
 }
 
 /// A frame for all sessions.
-fn say(room: &HandleSessions, text: &str) {
-    publish(room, text, &label()).unwrap();
+fn say(handle: &HandleSessions, text: &str) {
+    publish(handle, text, &label()).unwrap();
 }
 
 /// Counts how often it is woken.
 #[derive(Default)]
-struct Bell(Count);
+struct WakeCounter(Count);
 
-impl Wake for Bell {
+impl Wake for WakeCounter {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-fn look(room: &HandleSessions, session: &FrameSession, bell: &Arc<Bell>) -> Poll<SessionPoll> {
-    room.poll_session(session, &Context::from_waker(&Waker::from(bell.clone())))
+fn look(
+    handle: &HandleSessions,
+    session: &FrameSession,
+    wakes: &Arc<WakeCounter>,
+) -> Poll<SessionPoll> {
+    handle.poll_session(session, &Context::from_waker(&Waker::from(wakes.clone())))
 }
 
 /// The data of the events that wait for a session; a gap is `"gap"`.
-fn heard(room: &HandleSessions, session: &FrameSession) -> Vec<String> {
+fn heard(handle: &HandleSessions, session: &FrameSession) -> Vec<String> {
     let mut all = Vec::new();
     loop {
-        match look(room, session, &Arc::default()) {
+        match look(handle, session, &Arc::default()) {
             Poll::Pending => return all,
             Poll::Ready(SessionPoll::Gap(_)) => all.push("gap".to_owned()),
             Poll::Ready(SessionPoll::Events(events)) => {
@@ -111,13 +116,13 @@ fn heard(room: &HandleSessions, session: &FrameSession) -> Vec<String> {
 
 #[test]
 fn only_those_whom_a_frame_is_for_are_woken_and_once() {
-    let room = room();
-    let (one, other) = (enter(&room, "cc-a", ""), enter(&room, "vim", ""));
-    let (mine, theirs) = (Arc::<Bell>::default(), Arc::<Bell>::default());
-    assert!(look(&room, &one, &mine).is_pending() && look(&room, &other, &theirs).is_pending());
+    let handle = new_handle();
+    let (one, other) = (enter(&handle, "cc-a", ""), enter(&handle, "vim", ""));
+    let (mine, theirs) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
+    assert!(look(&handle, &one, &mine).is_pending() && look(&handle, &other, &theirs).is_pending());
     for text in ["1", "2", "3"] {
         let count = publish(
-            &room,
+            &handle,
             text,
             &aimed(
                 FrameKind::AgentAdvisory,
@@ -133,52 +138,52 @@ fn only_those_whom_a_frame_is_for_are_woken_and_once() {
         ),
         (1, 0)
     );
-    assert_eq!(heard(&room, &one), ["1", "2", "3"]);
-    assert!(heard(&room, &other).is_empty());
+    assert_eq!(heard(&handle, &one), ["1", "2", "3"]);
+    assert!(heard(&handle, &other).is_empty());
 }
 
 ///
 #[test]
 fn a_session_that_fell_off_the_ring_is_told_once_and_goes_on() {
-    let room = room();
-    let slow = enter(&room, "cc-a", "");
-    (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
-    let all = heard(&room, &slow);
+    let handle = new_handle();
+    let slow = enter(&handle, "cc-a", "");
+    (0..limits::RING_FRAMES + 5).for_each(|n| say(&handle, &n.to_string()));
+    let all = heard(&handle, &slow);
     assert_eq!(
         (all.len(), all[0].as_str(), all[1].as_str()),
         (limits::RING_FRAMES + 1, "gap", "5")
     );
-    publish(&room, "after", &label());
-    assert_eq!(heard(&room, &slow), ["after"]);
+    publish(&handle, "after", &label());
+    assert_eq!(heard(&handle, &slow), ["after"]);
 }
 
 /// what a session has no part in is no gap to it.
 #[test]
 fn a_session_whose_filter_lets_nothing_through_misses_nothing() {
-    let room = room();
-    let narrow = enter(&room, "cc-a", "kind:agent_query");
-    assert!(heard(&room, &narrow).is_empty());
-    (0..limits::RING_FRAMES + 5).for_each(|n| say(&room, &n.to_string()));
+    let handle = new_handle();
+    let narrow = enter(&handle, "cc-a", "kind:agent_query");
+    assert!(heard(&handle, &narrow).is_empty());
+    (0..limits::RING_FRAMES + 5).for_each(|n| say(&handle, &n.to_string()));
     assert_eq!(
         publish(
-            &room,
+            &handle,
             "asked",
             &aimed(FrameKind::AgentQuery, SessionSelector::All)
         ),
         Some(1)
     );
-    assert_eq!(heard(&room, &narrow), ["asked"]);
+    assert_eq!(heard(&handle, &narrow), ["asked"]);
 }
 
 /// The lever: everything that waits goes out in one write.
 #[test]
 fn everything_that_waits_is_taken_in_pieces_of_a_bounded_size() {
-    let room = room();
-    let slow = enter(&room, "cc-a", "");
+    let handle = new_handle();
+    let slow = enter(&handle, "cc-a", "");
     let text = "x".repeat(1_000);
-    (0..200).for_each(|_| say(&room, &text));
+    (0..200).for_each(|_| say(&handle, &text));
     let mut sizes = Vec::new();
-    while let Poll::Ready(SessionPoll::Events(events)) = look(&room, &slow, &Arc::default()) {
+    while let Poll::Ready(SessionPoll::Events(events)) = look(&handle, &slow, &Arc::default()) {
         sizes.push(events.concat().len());
     }
     assert_eq!(sizes.len(), 4, "{sizes:?}");
@@ -188,28 +193,28 @@ fn everything_that_waits_is_taken_in_pieces_of_a_bounded_size() {
 /// Invariant 6
 #[test]
 fn a_handle_has_as_many_streams_as_one_frame_may_reach() {
-    let room = room();
+    let handle = new_handle();
     let all: Vec<Arc<FrameSession>> = (0..limits::STREAMS_PER_HANDLE)
-        .map(|_| enter(&room, "cc-a", ""))
+        .map(|_| enter(&handle, "cc-a", ""))
         .collect();
     assert_eq!(
-        publish(&room, "all", &label()),
+        publish(&handle, "all", &label()),
         Some(limits::SCOPE_EXPANSION_MAX as u64)
     );
     let late = Arc::new(session("cc-b", ""));
     assert_eq!(
-        room.add_session(&late, ResumePoint::Now, 0, NOW),
+        handle.add_session(&late, ResumePoint::Now, 0, NOW),
         Err(JoinRefusal::Full)
     );
-    room.remove_session(&late, NOW);
+    handle.remove_session(&late, NOW);
     assert_eq!(
-        room.session_count(),
+        handle.session_count(),
         limits::STREAMS_PER_HANDLE,
         "a session that never joined removes no other"
     );
     all.iter()
-        .for_each(|session| room.remove_session(session, NOW));
-    assert_eq!(room.session_count(), 0);
+        .for_each(|session| handle.remove_session(session, NOW));
+    assert_eq!(handle.session_count(), 0);
 }
 
 #[test]
@@ -219,23 +224,23 @@ fn a_stopping_hub_says_what_it_has_and_a_dead_key_hears_nothing_more() {
         (StreamEnd::KeyRotated, false, false),
         (StreamEnd::Unregistered, true, false),
     ] {
-        let room = room();
-        let session = enter(&room, "cc-a", "");
-        let bell = Arc::<Bell>::default();
-        assert!(look(&room, &session, &bell).is_pending());
-        publish(&room, "last", &label());
-        room.end_sessions(why, clear, NOW);
-        assert_eq!(bell.0.load(Ordering::SeqCst), 1);
-        let first = look(&room, &session, &bell);
+        let handle = new_handle();
+        let session = enter(&handle, "cc-a", "");
+        let wakes = Arc::<WakeCounter>::default();
+        assert!(look(&handle, &session, &wakes).is_pending());
+        publish(&handle, "last", &label());
+        handle.end_sessions(why, clear, NOW);
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+        let first = look(&handle, &session, &wakes);
         assert_eq!(
             matches!(first, Poll::Ready(SessionPoll::Events(_))),
             last,
             "{first:?}"
         );
         assert!(
-            matches!(look(&room, &session, &bell), Poll::Ready(SessionPoll::Ended(end)) if end == why)
+            matches!(look(&handle, &session, &wakes), Poll::Ready(SessionPoll::Ended(end)) if end == why)
         );
-        let again = room.add_session(
+        let again = handle.add_session(
             &Arc::new(self::session("cc-b", "")),
             ResumePoint::Now,
             0,
@@ -250,19 +255,19 @@ fn a_stopping_hub_says_what_it_has_and_a_dead_key_hears_nothing_more() {
 fn under_concurrent_publishers_every_session_hears_each_sender_in_order() {
     const SENDERS: usize = 3;
     const EACH: usize = 1_000;
-    let room = room();
-    let sessions: Vec<Arc<FrameSession>> = (0..3).map(|_| enter(&room, "cc-a", "")).collect();
+    let handle = new_handle();
+    let sessions: Vec<Arc<FrameSession>> = (0..3).map(|_| enter(&handle, "cc-a", "")).collect();
     std::thread::scope(|scope| {
-        let room = &room;
+        let handle = &handle;
         for sender in 0..SENDERS {
-            scope.spawn(move || (0..EACH).for_each(|n| say(room, &format!("{sender} {n}"))));
+            scope.spawn(move || (0..EACH).for_each(|n| say(handle, &format!("{sender} {n}"))));
         }
         for session in &sessions {
             scope.spawn(move || {
                 let mut next = [0; SENDERS];
                 while next != [EACH; SENDERS] {
                     let waiter = Waker::from(Arc::new(Unpark(std::thread::current())));
-                    match room.poll_session(session, &Context::from_waker(&waiter)) {
+                    match handle.poll_session(session, &Context::from_waker(&waiter)) {
                         Poll::Pending => std::thread::park(),
                         Poll::Ready(SessionPoll::Events(events)) => {
                             let text = String::from_utf8(events.concat()).unwrap();
@@ -314,9 +319,9 @@ proptest! {
     /// number of those who do.
     #[test]
     fn every_session_hears_exactly_what_is_for_it(steps in prop::collection::vec(step(), 1..150)) {
-        let room = room();
+        let handle = new_handle();
         let who = |n: usize| (INSTRUMENTS[n % 3], FILTERS[n / 2 % 3]);
-        let mut sessions: Vec<Arc<FrameSession>> = (0..6).map(|n| enter(&room, who(n).0, who(n).1)).collect();
+        let mut sessions: Vec<Arc<FrameSession>> = (0..6).map(|n| enter(&handle, who(n).0, who(n).1)).collect();
         let (mut expected, mut got) = (vec![Vec::new(); 6], vec![Vec::new(); 6]);
         for (n, step) in steps.into_iter().enumerate() {
             match step {
@@ -334,20 +339,20 @@ proptest! {
                             count += 1;
                         }
                     }
-                    prop_assert_eq!(publish(&room, &text, &aimed(kind, only)), Some(count));
+                    prop_assert_eq!(publish(&handle, &text, &aimed(kind, only)), Some(count));
                 }
-                Step::Take(n) => got[n].extend(heard(&room, &sessions[n])),
+                Step::Take(n) => got[n].extend(heard(&handle, &sessions[n])),
                 Step::Resume(n) => {
                     let since = Cursor { epoch: 7, seq: sessions[n].cursor() };
-                    room.remove_session(&sessions[n], NOW);
+                    handle.remove_session(&sessions[n], NOW);
                     let back = Arc::new(session(who(n).0, who(n).1));
-                    prop_assert_eq!(room.add_session(&back, ResumePoint::After(since), 0, NOW), Ok((since, false)));
+                    prop_assert_eq!(handle.add_session(&back, ResumePoint::After(since), 0, NOW), Ok((since, false)));
                     sessions[n] = back;
                 }
             }
         }
         for (n, session) in sessions.iter().enumerate() {
-            got[n].extend(heard(&room, session));
+            got[n].extend(heard(&handle, session));
         }
         prop_assert_eq!(got, expected);
     }

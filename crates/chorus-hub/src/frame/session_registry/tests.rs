@@ -7,44 +7,44 @@ use std::collections::HashSet;
 
 const NOW: Duration = Duration::from_secs(1_000);
 
-fn held(rooms: &SessionRegistry) -> usize {
-    rooms.ring_memory.used_bytes()
+fn used_bytes(registry: &SessionRegistry) -> usize {
+    registry.ring_memory.used_bytes()
 }
 
 /// R-52, invariant 6
 #[test]
 fn a_room_goes_when_nobody_can_come_back_for_anything() {
-    let rooms = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
-    rooms.publish_frame(&[AgentId(1)], None, "{}", &label(), NOW);
-    let joined = rooms
+    let registry = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
+    registry.publish_frame(&[AgentId(1)], None, "{}", &label(), NOW);
+    let joined = registry
         .join_session(session("cc-a", ""), ResumePoint::Now, NOW)
         .unwrap();
-    assert!(held(&rooms) > 0);
+    assert!(used_bytes(&registry) > 0);
     let later = NOW + Duration::from_secs(301);
-    rooms.sweep_expired(later);
-    assert!(rooms.get(AgentId(1)).is_some(), "a session is live");
-    assert_eq!(held(&rooms), 0, "what is past its time is gone");
+    registry.sweep_expired(later);
+    assert!(registry.get(AgentId(1)).is_some(), "a session is live");
+    assert_eq!(used_bytes(&registry), 0, "what is past its time is gone");
     joined
         .handle_sessions
         .remove_session(&joined.session, later);
-    rooms.sweep_expired(later + Duration::from_secs(300));
+    registry.sweep_expired(later + Duration::from_secs(300));
     assert!(
-        rooms.get(AgentId(1)).is_some(),
+        registry.get(AgentId(1)).is_some(),
         "a session that left may come back"
     );
-    rooms.sweep_expired(later + Duration::from_secs(301));
-    assert!(rooms.get(AgentId(1)).is_none());
+    registry.sweep_expired(later + Duration::from_secs(301));
+    assert!(registry.get(AgentId(1)).is_none());
 }
 
 #[test]
 fn what_is_said_to_nobody_is_kept_for_who_comes_in_time() {
-    let rooms = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
+    let registry = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
     assert_eq!(
-        rooms.publish_frame(&[AgentId(1)], None, "{}", &label(), NOW),
+        registry.publish_frame(&[AgentId(1)], None, "{}", &label(), NOW),
         0
     );
-    rooms.sweep_expired(NOW + Duration::from_secs(300));
-    let joined = rooms
+    registry.sweep_expired(NOW + Duration::from_secs(300));
+    let joined = registry
         .join_session(
             session("cc-a", ""),
             ResumePoint::Unknown,
@@ -52,21 +52,21 @@ fn what_is_said_to_nobody_is_kept_for_who_comes_in_time() {
         )
         .unwrap();
     assert_eq!((joined.start_cursor.seq, joined.has_gap), (0, true));
-    rooms.sweep_expired(NOW + Duration::from_secs(301));
-    assert!(held(&rooms) > 0, "it is about to be taken");
+    registry.sweep_expired(NOW + Duration::from_secs(301));
+    assert!(used_bytes(&registry) > 0, "it is about to be taken");
 }
 
 /// a name that is taken again starts from nothing.
 #[test]
 fn a_gone_principals_frames_go_with_it_and_a_rotated_keys_stay() {
-    let rooms = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
-    rooms.publish_frame(&[AgentId(1)], None, "{}", &label(), NOW);
-    let first = rooms
+    let registry = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
+    registry.publish_frame(&[AgentId(1)], None, "{}", &label(), NOW);
+    let first = registry
         .join_session(session("cc-a", ""), ResumePoint::Now, NOW)
         .unwrap();
-    rooms.end_sessions(AgentId(1), StreamEnd::KeyRotated, NOW);
-    assert_eq!(rooms.session_count(AgentId(1)), 0);
-    let again = rooms
+    registry.end_sessions(AgentId(1), StreamEnd::KeyRotated, NOW);
+    assert_eq!(registry.session_count(AgentId(1)), 0);
+    let again = registry
         .join_session(
             session("cc-a", ""),
             ResumePoint::After(first.start_cursor),
@@ -74,9 +74,9 @@ fn a_gone_principals_frames_go_with_it_and_a_rotated_keys_stay() {
         )
         .unwrap();
     assert!(!again.has_gap);
-    rooms.end_sessions(AgentId(1), StreamEnd::Unregistered, NOW);
-    assert_eq!(held(&rooms), 0);
-    let other = rooms
+    registry.end_sessions(AgentId(1), StreamEnd::Unregistered, NOW);
+    assert_eq!(used_bytes(&registry), 0);
+    let other = registry
         .join_session(
             session("cc-a", ""),
             ResumePoint::After(first.start_cursor),
@@ -86,18 +86,18 @@ fn a_gone_principals_frames_go_with_it_and_a_rotated_keys_stay() {
     assert_eq!((other.start_cursor.seq, other.has_gap), (0, true));
 }
 
-fn frame_count(rooms: &SessionRegistry, id: i64) -> usize {
-    rooms
+fn frame_count(registry: &SessionRegistry, id: i64) -> usize {
+    registry
         .get(AgentId(id))
         .map_or(0, |handle| handle.list_frames().len())
 }
 
 /// The memory of everything that the rings hold: each frame once, and each entry.
-fn real_bytes(rooms: &SessionRegistry, ids: std::ops::Range<i64>) -> usize {
+fn real_bytes(registry: &SessionRegistry, ids: std::ops::Range<i64>) -> usize {
     let mut seen = HashSet::new();
     let mut total = 0;
     for frame in ids
-        .filter_map(|id| rooms.get(AgentId(id)))
+        .filter_map(|id| registry.get(AgentId(id)))
         .flat_map(|handle| handle.list_frames())
     {
         total += RING_ENTRY_BYTES;
@@ -111,70 +111,84 @@ fn real_bytes(rooms: &SessionRegistry, ids: std::ops::Range<i64>) -> usize {
 /// without a shared memory limit, one frame of 60 KB to 9 800 members took 577 MB.
 #[test]
 fn one_frame_to_an_organisation_is_stored_once() {
-    let rooms = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
+    let registry = SessionRegistry::with_memory(crate::limits::ALL_RINGS_BYTES);
     let members: Vec<AgentId> = (1..=9_800).map(AgentId).collect();
     let text = "x".repeat(60_000);
-    rooms.publish_frame(&members, None, &text, &label(), NOW);
-    assert!(held(&rooms) < 60_000 + 9_800 * 100, "{}", held(&rooms));
-    assert_eq!(held(&rooms), real_bytes(&rooms, 1..9_801));
+    registry.publish_frame(&members, None, &text, &label(), NOW);
+    assert!(
+        used_bytes(&registry) < 60_000 + 9_800 * 100,
+        "{}",
+        used_bytes(&registry)
+    );
+    assert_eq!(used_bytes(&registry), real_bytes(&registry, 1..9_801));
 }
 
 /// R-99, invariant 6
 #[test]
 fn when_all_rings_are_full_the_largest_give_up_their_oldest_frames() {
-    let rooms = SessionRegistry::with_memory(2_000_000);
+    let registry = SessionRegistry::with_memory(2_000_000);
     for n in 0..20 {
-        rooms.publish_frame(&[AgentId(1)], None, &n.to_string(), &label(), NOW);
+        registry.publish_frame(&[AgentId(1)], None, &n.to_string(), &label(), NOW);
     }
     let text = "x".repeat(20_000);
     for n in 0..1_000 {
-        rooms.publish_frame(&[AgentId(10 + n % 7)], None, &text, &label(), NOW);
-        assert!(held(&rooms) <= 2_000_000);
+        registry.publish_frame(&[AgentId(10 + n % 7)], None, &text, &label(), NOW);
+        assert!(used_bytes(&registry) <= 2_000_000);
     }
-    assert_eq!(frame_count(&rooms, 1), 20, "a small ring keeps what it has");
-    let kept: Vec<usize> = (10..17).map(|id| frame_count(&rooms, id)).collect();
+    assert_eq!(
+        frame_count(&registry, 1),
+        20,
+        "a small ring keeps what it has"
+    );
+    let kept: Vec<usize> = (10..17).map(|id| frame_count(&registry, id)).collect();
     assert!(
         kept.iter().all(|count| (8..=16).contains(count)),
         "{kept:?}"
     );
     // A publisher is not the one that pays for the others.
-    rooms.publish_frame(&[AgentId(1)], None, "21", &label(), NOW);
-    assert_eq!(frame_count(&rooms, 1), 21);
-    let memory = rooms.ring_memory.clone();
-    drop(rooms);
+    registry.publish_frame(&[AgentId(1)], None, "21", &label(), NOW);
+    assert_eq!(frame_count(&registry, 1), 21);
+    let memory = registry.ring_memory.clone();
+    drop(registry);
     assert_eq!(memory.used_bytes(), 0, "everything is released");
 }
 
 /// the limit had a floor of one frame per ring.
 #[test]
 fn the_limit_holds_with_more_rings_than_frames_fit() {
-    let rooms = SessionRegistry::with_memory(1_000_000);
+    let registry = SessionRegistry::with_memory(1_000_000);
     let text = "x".repeat(60_000);
     for id in 0..500 {
-        rooms.publish_frame(&[AgentId(id)], None, &text, &label(), NOW);
-        assert!(held(&rooms) <= 1_000_000);
-        assert_eq!(frame_count(&rooms, id), 1, "the newest frame is there");
+        registry.publish_frame(&[AgentId(id)], None, &text, &label(), NOW);
+        assert!(used_bytes(&registry) <= 1_000_000);
+        assert_eq!(frame_count(&registry, id), 1, "the newest frame is there");
     }
-    assert_eq!(held(&rooms), real_bytes(&rooms, 0..500));
+    assert_eq!(used_bytes(&registry), real_bytes(&registry, 0..500));
 }
 
 #[test]
 fn concurrent_publishers_do_not_exceed_the_limit() {
-    let rooms = SessionRegistry::with_memory(1_000_000);
+    let registry = SessionRegistry::with_memory(1_000_000);
     let text = "x".repeat(30_000);
     std::thread::scope(|scope| {
         for publisher in 0..4 {
-            let (rooms, text) = (&rooms, &text);
+            let (registry, text) = (&registry, &text);
             scope.spawn(move || {
                 for n in 0..300 {
                     let targets = [AgentId(publisher), AgentId(10 + n % 5)];
-                    rooms.publish_frame(&targets[..1 + n as usize % 2], None, text, &label(), NOW);
-                    assert!(held(rooms) <= 1_000_000);
+                    registry.publish_frame(
+                        &targets[..1 + n as usize % 2],
+                        None,
+                        text,
+                        &label(),
+                        NOW,
+                    );
+                    assert!(used_bytes(registry) <= 1_000_000);
                 }
             });
         }
     });
-    assert_eq!(held(&rooms), real_bytes(&rooms, 0..20));
+    assert_eq!(used_bytes(&registry), real_bytes(&registry, 0..20));
 }
 
 #[derive(Clone, Debug)]
@@ -201,30 +215,30 @@ proptest! {
     #[test]
     fn the_account_is_what_the_rings_hold(steps in prop::collection::vec(memory_step(), 1..80)) {
         const MAX: usize = 100_000;
-        let rooms = SessionRegistry::with_memory(MAX);
+        let registry = SessionRegistry::with_memory(MAX);
         let mut now = NOW;
         for step in steps {
             match step {
                 MemoryStep::Publish { first, count, size } => {
                     let targets: Vec<AgentId> = (first..first + count).map(AgentId).collect();
-                    let charges: Vec<usize> = (0..20).map(|id| rooms.get(AgentId(id)).map_or(0, |handle| handle.charged_bytes())).collect();
+                    let charges: Vec<usize> = (0..20).map(|id| registry.get(AgentId(id)).map_or(0, |handle| handle.charged_bytes())).collect();
                     let largest = charges.iter().copied().max().unwrap_or_default();
-                    rooms.publish_frame(&targets, None, &"x".repeat(size), &label(), now);
+                    registry.publish_frame(&targets, None, &"x".repeat(size), &label(), now);
                     for id in (0..20i64).filter(|id| !(first..first + count).contains(id)) {
                         let before = charges[id as usize];
-                        let after = rooms.get(AgentId(id)).map_or(0, |handle| handle.charged_bytes());
+                        let after = registry.get(AgentId(id)).map_or(0, |handle| handle.charged_bytes());
                         // With rings of this size one frame is up to half of a ring.
                         prop_assert!(after == before || before + 20_000 >= largest, "{before} {after} {largest}");
                     }
                 }
                 MemoryStep::Wait(seconds) => {
                     now += Duration::from_secs(seconds);
-                    rooms.sweep_expired(now);
+                    registry.sweep_expired(now);
                 }
-                MemoryStep::Unregister(id) => rooms.end_sessions(AgentId(id), StreamEnd::Unregistered, now),
+                MemoryStep::Unregister(id) => registry.end_sessions(AgentId(id), StreamEnd::Unregistered, now),
             }
-            prop_assert!(held(&rooms) <= MAX);
-            prop_assert_eq!(held(&rooms), real_bytes(&rooms, 0..20));
+            prop_assert!(used_bytes(&registry) <= MAX);
+            prop_assert_eq!(used_bytes(&registry), real_bytes(&registry, 0..20));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::finish::{self, JobEnding};
 use super::next_worker::{self, HandBack};
-use super::timeline::{self, ToldParty, UpdateDraft};
+use super::timeline::{self, NotifiedParty, UpdateDraft};
 use super::{move_job, status};
 use crate::context::HubContext;
 use crate::identity::Agent;
@@ -162,7 +162,7 @@ async fn assign_claim(
     )
     .await?;
     let draft = UpdateDraft::by_worker(&job, JobUpdateKind::Claimed, None);
-    timeline::record_update(txn, &job, draft, &[ToldParty::Requester]).await?;
+    timeline::record_update(txn, &job, draft, &[NotifiedParty::Requester]).await?;
     Ok(job)
 }
 

@@ -1,7 +1,7 @@
 //! Dispatches a job to its worker's endpoint, and interprets the answer.
 
 use super::next_worker::{self, HandBack};
-use super::timeline::{self, ToldParty, UpdateDraft};
+use super::timeline::{self, NotifiedParty, UpdateDraft};
 use super::{callback_secret, report};
 use crate::Result;
 use crate::context::HubContext;
@@ -257,7 +257,7 @@ async fn note_refused_answer(hub: &HubContext, job: JobRecord, error: &Error) ->
                 super::move_job(txn, &mut current, JobEvent::Dispatch).await?;
             }
             let draft = UpdateDraft::by_worker(&current, JobUpdateKind::Refused, Some(&message));
-            timeline::record_update(txn, &current, draft, &[ToldParty::Worker]).await
+            timeline::record_update(txn, &current, draft, &[NotifiedParty::Worker]).await
         })
         .await
 }

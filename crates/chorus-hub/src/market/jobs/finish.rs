@@ -2,7 +2,7 @@
 //! R-63, failures 21–23).
 
 use super::status;
-use super::timeline::{self, ToldParty, UpdateDraft};
+use super::timeline::{self, NotifiedParty, UpdateDraft};
 use crate::context::HubContext;
 use crate::delivery::outbox::{self, OutboxPost, PostPurpose};
 use crate::limits;
@@ -215,7 +215,7 @@ async fn deliver_result(
     job_board::store_delivery(&txn.tx, job.id, &delivery, job.closes_at).await?;
     job.delivery = Some(delivery);
     let draft = UpdateDraft::by_worker(&job, JobUpdateKind::Delivered, None);
-    timeline::record_update(txn, &job, draft, &[ToldParty::Requester]).await?;
+    timeline::record_update(txn, &job, draft, &[NotifiedParty::Requester]).await?;
     Ok(job)
 }
 

@@ -3,7 +3,7 @@
 use super::dispatch;
 use super::finish::{self, JobEnding};
 use super::move_job;
-use super::timeline::{self, ToldParty, UpdateDraft};
+use super::timeline::{self, NotifiedParty, UpdateDraft};
 use crate::Result;
 use crate::context::HubContext;
 use crate::limits;
@@ -159,7 +159,7 @@ async fn reassign(
     offer: &WorkerOffer,
 ) -> Result<JobRecord> {
     let draft = UpdateDraft::by_worker(&job, back.kind, Some(&back.message));
-    timeline::record_update(txn, &job, draft, &[ToldParty::Requester]).await?;
+    timeline::record_update(txn, &job, draft, &[NotifiedParty::Requester]).await?;
     move_job(txn, &mut job, JobEvent::Reassign).await?;
     job.terms.output_schema = offer.output_schema();
     job.worker = offer.agent.id;
@@ -218,6 +218,12 @@ async fn return_to_board(
         },
     )
     .await?;
-    timeline::record_update(txn, &job, draft, &[ToldParty::Requester, ToldParty::Worker]).await?;
+    timeline::record_update(
+        txn,
+        &job,
+        draft,
+        &[NotifiedParty::Requester, NotifiedParty::Worker],
+    )
+    .await?;
     Ok(job)
 }

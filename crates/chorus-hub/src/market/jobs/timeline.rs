@@ -43,7 +43,7 @@ impl<'a> UpdateDraft<'a> {
 
 /// Which parties get the event `job_update`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ToldParty {
+pub(super) enum NotifiedParty {
     Requester,
     /// The worker that has the job, or had it before this update.
     Worker,
@@ -54,7 +54,7 @@ pub(super) async fn record_update(
     txn: &mut WriteTxn<'_>,
     job: &JobRecord,
     draft: UpdateDraft<'_>,
-    told: &[ToldParty],
+    notified: &[NotifiedParty],
 ) -> Result<()> {
     let now = txn.now();
     let update = NewUpdate {
@@ -75,14 +75,14 @@ pub(super) async fn record_update(
     let body: Arc<str> = serde_json::to_string(&body)
         .map_err(Error::internal)?
         .into();
-    for party in told {
+    for party in notified {
         let (subject, subject_name) = match party {
-            ToldParty::Requester => (job.requester, job.requester_name.clone()),
+            NotifiedParty::Requester => (job.requester, job.requester_name.clone()),
             // A job that goes back has lost its worker already, which is the agent of the update.
-            ToldParty::Worker if job.has_worker() && draft.agent == job.requester => {
+            NotifiedParty::Worker if job.has_worker() && draft.agent == job.requester => {
                 (job.worker, job.worker_name.clone())
             }
-            ToldParty::Worker => (draft.agent, draft.agent_name.clone()),
+            NotifiedParty::Worker => (draft.agent, draft.agent_name.clone()),
         };
         txn.append_entry(NewLogEntry {
             subject: subject.into(),
@@ -109,7 +109,7 @@ pub(super) async fn apply_worker_note(
             job_updates::store_progress(&txn.tx, job.id, text).await?;
             job.talk.progress = Some(text.clone());
             let draft = UpdateDraft::by_worker(&job, JobUpdateKind::Progress, Some(text));
-            record_update(txn, &job, draft, &[ToldParty::Requester]).await?;
+            record_update(txn, &job, draft, &[NotifiedParty::Requester]).await?;
         }
         // Repeated, because the first answer was lost.
         Some(WorkerNote::Question(text)) if job.talk.question.as_ref() == Some(text) => {}
@@ -125,7 +125,7 @@ pub(super) async fn apply_worker_note(
             job.talk.question = Some(text.clone());
             job.lease_until = None;
             let draft = UpdateDraft::by_worker(&job, JobUpdateKind::Question, Some(text));
-            record_update(txn, &job, draft, &[ToldParty::Requester]).await?;
+            record_update(txn, &job, draft, &[NotifiedParty::Requester]).await?;
         }
     }
     renew_lease(txn, &mut job).await?;
@@ -171,7 +171,7 @@ pub async fn answer_question(
             job.body = body;
             job.talk.answer = Some(answer.clone());
             let draft = UpdateDraft::by_requester(&job, JobUpdateKind::Answer, Some(&answer));
-            record_update(txn, &job, draft, &[ToldParty::Worker]).await?;
+            record_update(txn, &job, draft, &[NotifiedParty::Worker]).await?;
             if job.terms.board {
                 job.lease_until = Some(txn.now());
                 renew_lease(txn, &mut job).await?;

@@ -12,17 +12,17 @@ use tracing::{Event, Metadata, Subscriber};
 static HEARD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Hears what the hub logs, at every level.
-struct Ear;
+struct LogCapture;
 
-struct Line(String);
+struct CapturedLine(String);
 
-impl Visit for Line {
+impl Visit for CapturedLine {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let _ = write!(self.0, "{field}={value:?} ");
     }
 }
 
-impl Line {
+impl CapturedLine {
     fn keep(self) {
         if ["/inbox/", "tok_", "sk_", "mcp_", "whsec_"]
             .iter()
@@ -36,20 +36,20 @@ impl Line {
     }
 }
 
-impl Subscriber for Ear {
+impl Subscriber for LogCapture {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("chorus")
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut line = Line(String::new());
+        let mut line = CapturedLine(String::new());
         span.record(&mut line);
         line.keep();
         Id::from_u64(1)
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = CapturedLine(String::new());
         event.record(&mut line);
         line.keep();
     }
@@ -62,7 +62,7 @@ impl Subscriber for Ear {
 
 memory_story!(what_opens_a_door_is_nowhere_to_be_read, |hub| async {
     // The first subscriber of the process receives the log lines of all tests.
-    let _ = tracing::subscriber::set_global_default(Ear);
+    let _ = tracing::subscriber::set_global_default(LogCapture);
     let room = OwnedChannel::create(&hub, "alice").await;
     let mut oak = RemoteMember::accepting(&hub).await;
     let signing = "whsec_dGhpcyBpcyBub3QgYSByZWFsIHNlY3JldA==";

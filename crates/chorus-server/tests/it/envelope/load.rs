@@ -9,12 +9,12 @@ const EACH: usize = 40;
 const READERS: usize = 3;
 
 /// Reads an inbox to its end, disconnecting after a few events and resuming; every event's (cursor, text).
-async fn read(agent: Agent, total: usize, mut chance: SeededRandom) -> Vec<(u64, String)> {
+async fn read(agent: Agent, total: usize, mut random: SeededRandom) -> Vec<(u64, String)> {
     let mut seen: Vec<(u64, String)> = Vec::new();
     while seen.len() < total {
         let cursor = seen.last().map_or(0, |(cursor, _)| *cursor);
         let mut stream = agent.inbox_after(&cursor.to_string()).await;
-        for _ in 0..=chance.below(30) {
+        for _ in 0..=random.below(30) {
             if seen.len() == total {
                 break;
             }
@@ -50,10 +50,10 @@ async fn all_agents_send(hub: &Hub) {
     let (mut readers, mut senders) = (Vec::new(), Vec::new());
     for (place, receiver) in receivers.iter().enumerate() {
         for reader in 0..READERS {
-            let chance = SeededRandom(0x9e37_79b9 + (place * READERS + reader) as u64);
+            let random = SeededRandom(0x9e37_79b9 + (place * READERS + reader) as u64);
             readers.push((
                 place,
-                tokio::spawn(read(receiver.clone(), SENDERS * EACH, chance)),
+                tokio::spawn(read(receiver.clone(), SENDERS * EACH, random)),
             ));
         }
     }

@@ -23,16 +23,16 @@ const SCRAPS: [&str; 16] = [
 ];
 
 /// `text` with a few bytes dropped, doubled, swapped or replaced by scraps.
-fn bend(text: &str, chance: &mut SeededRandom) -> Vec<u8> {
+fn bend(text: &str, random: &mut SeededRandom) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..=chance.below(3) {
-        let at = chance.below(bytes.len());
-        match chance.below(5) {
+    for _ in 0..=random.below(3) {
+        let at = random.below(bytes.len());
+        match random.below(5) {
             0 => drop(bytes.remove(at)),
             1 => bytes.insert(at, bytes[at]),
-            2 => bytes[at] = chance.below(256) as u8,
+            2 => bytes[at] = random.below(256) as u8,
             3 => bytes.truncate(at + 1),
-            _ => drop(bytes.splice(at..at, SCRAPS[chance.below(SCRAPS.len())].bytes())),
+            _ => drop(bytes.splice(at..at, SCRAPS[random.below(SCRAPS.len())].bytes())),
         }
     }
     bytes
@@ -41,7 +41,7 @@ fn bend(text: &str, chance: &mut SeededRandom) -> Vec<u8> {
 story!(no_bent_request_is_a_5xx_or_anything_but_json, |hub| async {
     // "Bad input": a clear error, never a 5xx, never a hang
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
-    let mut chance = SeededRandom(0x2545_f491_4f6c_dd1d);
+    let mut random = SeededRandom(0x2545_f491_4f6c_dd1d);
     let bodies = [
         ("/messages", alice.message(&bob.id, "hello there").to_string()),
         ("/register", registration("new@chorus").to_string()),
@@ -54,7 +54,7 @@ story!(no_bent_request_is_a_5xx_or_anything_but_json, |hub| async {
     ];
     for _ in 0..60 {
         for (path, body) in &bodies {
-            let bent = bend(body, &mut chance);
+            let bent = bend(body, &mut random);
             let shown = String::from_utf8_lossy(&bent).into_owned();
             let answer = alice.post_text(path, bent).await;
             assert!(
@@ -71,7 +71,7 @@ story!(no_bent_request_is_a_5xx_or_anything_but_json, |hub| async {
 
 story!(no_bent_path_is_a_5xx, |hub| async {
     let alice = hub.agent("alice").await;
-    let mut chance = SeededRandom(0x9e37_79b9_7f4a_7c15);
+    let mut random = SeededRandom(0x9e37_79b9_7f4a_7c15);
     let paths = [
         "/agents/alice@chorus",
         "/invite/alice",
@@ -80,7 +80,7 @@ story!(no_bent_path_is_a_5xx, |hub| async {
     ];
     for _ in 0..40 {
         for path in paths {
-            let bent: String = bend(path, &mut chance)
+            let bent: String = bend(path, &mut random)
                 .iter()
                 .skip(1)
                 .map(|b| {

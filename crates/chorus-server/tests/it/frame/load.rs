@@ -19,7 +19,7 @@ async fn read(
     opened: tokio::sync::oneshot::Sender<()>,
 ) -> Vec<(String, String)> {
     let query = format!("?instrument=cc-editor&session=s{name}");
-    let mut chance = SeededRandom(0x9e37_79b9 + name as u64);
+    let mut random = SeededRandom(0x9e37_79b9 + name as u64);
     let mut session = alice.open_session_with(&query).await;
     opened.send(()).unwrap();
     let mut seen: Vec<(String, String)> = Vec::new();
@@ -27,7 +27,7 @@ async fn read(
         let event = session.advisory().await;
         let text = advisory_text(&event);
         seen.push((event.id.unwrap(), text));
-        if name % 2 == 1 && chance.below(20) == 0 {
+        if name % 2 == 1 && random.below(20) == 0 {
             drop(session);
             session = alice.resume_session(&query, &seen.last().unwrap().0).await;
         }

@@ -35,7 +35,7 @@ struct Market<'a> {
     boss: Agent,
     workers: Vec<Agent>,
     jobs: Vec<String>,
-    chance: SeededRandom,
+    random: SeededRandom,
     /// How often each act was accepted.
     accepted: BTreeMap<&'static str, usize>,
 }
@@ -45,12 +45,12 @@ impl Market<'_> {
     async fn pick_job(&mut self, state: &str) -> String {
         let found = self.boss.get(&format!("/jobs?status={state}")).await.json();
         let in_state = found["jobs"].as_array().unwrap();
-        match (self.chance.below(4), self.jobs.len(), in_state.len()) {
+        match (self.random.below(4), self.jobs.len(), in_state.len()) {
             (_, 0, _) => "none".to_owned(),
             (0, known, _) | (_, known, 0) => {
-                self.jobs[known - 1 - self.chance.below(known.min(8))].clone()
+                self.jobs[known - 1 - self.random.below(known.min(8))].clone()
             }
-            (_, _, count) => in_state[self.chance.below(count)]["job_id"]
+            (_, _, count) => in_state[self.random.below(count)]["job_id"]
                 .as_str()
                 .unwrap()
                 .to_owned(),
@@ -80,7 +80,7 @@ impl Market<'_> {
 
     async fn claim(&mut self) {
         let job_id = self.pick_job("open").await;
-        let worker = &self.workers[self.chance.below(self.workers.len())];
+        let worker = &self.workers[self.random.below(self.workers.len())];
         let claimed = Answer::of(worker.request("POST", &format!("/jobs/{job_id}/claim"))).await;
         self.count("claimed", claimed.status == 200);
     }
@@ -114,7 +114,7 @@ impl Market<'_> {
 
     /// Any answer is fine here: the sums below say whether it was right.
     async fn take_step(&mut self) {
-        match self.chance.below(20) {
+        match self.random.below(20) {
             0 => self.request(json!({})).await,
             1 => self.request(json!({"board": true})).await,
             2 | 3 => {
@@ -123,7 +123,7 @@ impl Market<'_> {
             }
             4..=6 => self.claim().await,
             7..=10 => {
-                let cost = [0.0, 0.05, 0.1, 0.2][self.chance.below(4)];
+                let cost = [0.0, 0.05, 0.1, 0.2][self.random.below(4)];
                 self.report("reported", &success_result(cost)).await;
             }
             11 => {
@@ -153,7 +153,7 @@ impl Market<'_> {
             }
             _ => {
                 self.hub
-                    .advance(Duration::from_secs(60 * self.chance.below(6) as u64));
+                    .advance(Duration::from_secs(60 * self.random.below(6) as u64));
                 self.hub.maintain().await;
             }
         }
@@ -205,7 +205,7 @@ story!(
             boss,
             workers,
             jobs: Vec::new(),
-            chance: SeededRandom(0x51ed_270b_9f2c_4d13),
+            random: SeededRandom(0x51ed_270b_9f2c_4d13),
             accepted: BTreeMap::new(),
         };
         for step in 0..STEPS {

@@ -4,9 +4,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 
-pub struct Chance(StdRng);
+pub struct SeededRandom(StdRng);
 
-impl Chance {
+impl SeededRandom {
     /// Several generators of one history must not repeat one another, so each has a stream number.
     pub fn new(seed: u64, stream: u64) -> Self {
         Self(StdRng::seed_from_u64(
