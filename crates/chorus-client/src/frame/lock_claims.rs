@@ -1,6 +1,6 @@
 //! The claims that hold now, as the hub keeps them (FRM-23…27, R-83). A claim binds no session; it is true as long as it says.
 
-use super::open_items::KeptItem;
+use super::open_items::ParsedOpenItem;
 use chorus_wire::frame::FramePayload;
 use chorus_wire::{identity::Handle, time::UnixMicros};
 use serde::Serialize;
@@ -38,20 +38,20 @@ pub struct LockClaims(Vec<LockClaim>);
 
 impl LockClaims {
     /// `items` are in the order in which they were opened.
-    pub fn from_items(items: &[KeptItem]) -> Self {
-        let to_claim = |(order, kept): (usize, &KeptItem)| {
-            let FramePayload::AgentLockRequest(request) = &kept.frame.payload else {
+    pub fn from_items(items: &[ParsedOpenItem]) -> Self {
+        let to_claim = |(order, open_item): (usize, &ParsedOpenItem)| {
+            let FramePayload::AgentLockRequest(request) = &open_item.frame.payload else {
                 return None;
             };
             Some(LockClaim {
                 resource: request.resource.clone(),
-                holder: kept.frame.sender_handle.clone(),
-                session: super::frame_session(&kept.frame)
+                holder: open_item.frame.sender_handle.clone(),
+                session: super::frame_session(&open_item.frame)
                     .map(|(instrument, session)| format!("{instrument}@{session}")),
-                drafted_with: kept.frame.drafted_with.clone(),
+                drafted_with: open_item.frame.drafted_with.clone(),
                 lease_id: request.lease_id,
                 intent: request.intent.clone().filter(|intent| !intent.is_empty()),
-                expires_at: kept.expires_at,
+                expires_at: open_item.expires_at,
                 order,
             })
         };

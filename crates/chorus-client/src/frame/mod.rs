@@ -11,5 +11,5 @@ mod submit_frame;
 pub use frame_sender::{FrameSender, frame_session, random_uuid};
 pub use frame_stream::{FrameStream, FrameStreamEvent, NowFn, OpenedSession};
 pub use lock_claims::{LockClaim, LockClaims, covers_resource};
-pub use open_items::{KeptItem, format_frame_ref, parse_open_items};
+pub use open_items::{ParsedOpenItem, format_frame_ref, parse_open_items};
 pub use orgs::AccordProposal;

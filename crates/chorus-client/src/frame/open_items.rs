@@ -13,7 +13,7 @@ pub fn format_frame_ref(id: &Uuid) -> String {
 
 /// An open item with its frame.
 #[derive(Clone, Debug)]
-pub struct KeptItem {
+pub struct ParsedOpenItem {
     pub kind: OpenItemKind,
     pub item: OpenItem,
     pub frame: Frame,
@@ -22,9 +22,9 @@ pub struct KeptItem {
 }
 
 /// Parses the items that this client understands, oldest first.
-pub fn parse_open_items(items: Vec<OpenItem>, now: UnixMicros) -> Vec<KeptItem> {
+pub fn parse_open_items(items: Vec<OpenItem>, now: UnixMicros) -> Vec<ParsedOpenItem> {
     let parse = |item: OpenItem| {
-        Some(KeptItem {
+        Some(ParsedOpenItem {
             kind: item.kind()?,
             frame: Frame::parse(item.frame.get()).ok()?,
             expires_at: now.saturating_add(Duration::from_millis(item.left_ms)),

@@ -1,6 +1,6 @@
 //! Announcements: any frame, an advisory, a broadcast, a handover (FRM-29…32, FRM-96).
 
-use super::kept_items::{KeptItem, list_kept_items};
+use super::open_items::{ParsedOpenItem, list_open_items};
 use super::sender::{FrameSender, describe_reach, frame_tool_args};
 use crate::mcp::tool::{ToolDefinition, ToolKind, ToolOutput};
 use crate::mcp::tool_call::ToolCall;
@@ -193,13 +193,13 @@ async fn hand_over_work(
 
 /// Of several sessions that take work over the first gets it; the others are told.
 async fn take_offered_work(call: &ToolCall, taken: &AgentHandover) -> Result<(), ToolError> {
-    let is_offer = |kept: &KeptItem| {
-        matches!(&kept.frame.payload, FramePayload::AgentHandover(offer)
+    let is_offer = |open_item: &ParsedOpenItem| {
+        matches!(&open_item.frame.payload, FramePayload::AgentHandover(offer)
             if offer.previous_session_id == taken.previous_session_id
                 && offer.handover_body == taken.handover_body)
     };
-    let items = list_kept_items(call).await?;
-    let Some(offer) = items.iter().find(|kept| is_offer(kept)) else {
+    let items = list_open_items(call).await?;
+    let Some(offer) = items.iter().find(|open_item| is_offer(open_item)) else {
         return Ok(());
     };
     let frame_id = offer.item.frame_id.to_string();

@@ -1,8 +1,8 @@
 //! The frame tools: announcements, claims, questions and live sessions (FRM-96).
 
 mod announce;
-mod kept_items;
 mod locks;
+mod open_items;
 mod query;
 mod recent_frames;
 mod resource_claims;

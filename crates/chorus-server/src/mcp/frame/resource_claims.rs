@@ -1,6 +1,6 @@
 //! Claims on resources, as the hub keeps them (FRM-23…27, R-83).
 
-use super::kept_items::{KeptItem, list_kept_items};
+use super::open_items::{ParsedOpenItem, list_open_items};
 use super::sender::FrameSender;
 use crate::mcp::tool_call::ToolCall;
 use crate::mcp::tool_error::ToolError;
@@ -40,23 +40,23 @@ pub async fn find_conflicting_claims(
     call: &ToolCall,
     resource: &str,
 ) -> Result<Vec<ResourceClaim>, ToolError> {
-    let items = list_kept_items(call).await?;
+    let items = list_open_items(call).await?;
     let mut claims: Vec<ResourceClaim> = items.iter().rev().filter_map(read_claim).collect();
     claims.retain(|claim| resources_overlap(&claim.resource, resource));
     Ok(claims)
 }
 
-fn read_claim(kept: &KeptItem) -> Option<ResourceClaim> {
-    let FramePayload::AgentLockRequest(request) = &kept.frame.payload else {
+fn read_claim(open_item: &ParsedOpenItem) -> Option<ResourceClaim> {
+    let FramePayload::AgentLockRequest(request) = &open_item.frame.payload else {
         return None;
     };
     Some(ResourceClaim {
-        holder: kept.frame.sender_handle.to_string(),
+        holder: open_item.frame.sender_handle.to_string(),
         resource: request.resource.clone(),
         lease_id: request.lease_id.to_string(),
         intent: request.intent.clone().filter(|intent| !intent.is_empty()),
-        expires_at: kept.item.expires_at,
-        basis: kept.frame.provenance.basis.clone(),
+        expires_at: open_item.item.expires_at,
+        basis: open_item.frame.provenance.basis.clone(),
     })
 }
 

@@ -39,7 +39,7 @@ pub async fn add_member(
     let new_member = match secret_url::read_url(&args.member)? {
         Some(url) => {
             let name = args.name.ok_or_else(|| {
-                Fail::usage_error("what is it called in the room? say --name NAME")
+                Fail::usage_error("what is it called in the channel? say --name NAME")
             })?;
             NewMember::Connection {
                 url,
@@ -73,7 +73,7 @@ pub async fn remove_member(
         .await?;
     output::print_result(common.json, &removed, || {
         format!(
-            "{} is out of the room",
+            "{} is no longer in the channel",
             output::escape_controls(removed.name.as_str())
         )
     });

@@ -6,7 +6,7 @@ use crate::commands::duration;
 use crate::fail::{ExitKind, Fail};
 use crate::output::{self, FAINT_STYLE, GOOD_STYLE, STRONG_STYLE, escape_controls, paint_text};
 use crate::{cli::CommonArgs, stop_signal::StopSignal};
-use chorus_client::frame::{FrameStream, FrameStreamEvent, KeptItem};
+use chorus_client::frame::{FrameStream, FrameStreamEvent, ParsedOpenItem};
 use chorus_wire::frame::payload::{AgentBindingMoment, AgentResponse, DecisionQuestion};
 use chorus_wire::frame::{Frame, FrameKind, FramePayload, FrameScope, OpenItemKind};
 use serde_json::{json, value::RawValue};
@@ -124,11 +124,12 @@ fn describe_timeout(wait: Duration) -> Fail {
 /// The decision with this id, or the oldest open one.
 async fn find_moment(context: &FrameContext<'_>, id: Option<Uuid>) -> Result<Option<Frame>, Fail> {
     let items = context.fetch_open_items().await?;
-    let is_wanted = |kept: &KeptItem| {
-        kept.kind == OpenItemKind::Decision && id.is_none_or(|id| kept.frame.frame_id == id)
+    let is_wanted = |open_item: &ParsedOpenItem| {
+        open_item.kind == OpenItemKind::Decision
+            && id.is_none_or(|id| open_item.frame.frame_id == id)
     };
     let found = items.into_iter().find(is_wanted);
-    Ok(found.map(|kept| kept.frame))
+    Ok(found.map(|open_item| open_item.frame))
 }
 
 /// The next decision to arrive.

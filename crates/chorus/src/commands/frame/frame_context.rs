@@ -5,7 +5,7 @@ use crate::agent_names::{self, HandleName};
 use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_client::frame::{
-    FrameSender, FrameStream, KeptItem, LockClaim, LockClaims, parse_open_items,
+    FrameSender, FrameStream, LockClaim, LockClaims, ParsedOpenItem, parse_open_items,
 };
 use chorus_hub::Clock;
 use chorus_wire::frame::{
@@ -258,7 +258,7 @@ impl<'a> FrameContext<'a> {
     }
 
     /// What is open under the own handle and its organisations, oldest first.
-    pub async fn fetch_open_items(&self) -> Result<Vec<KeptItem>, Fail> {
+    pub async fn fetch_open_items(&self) -> Result<Vec<ParsedOpenItem>, Fail> {
         let items = self.client.list_open_items(&self.sender.handle).await?;
         Ok(parse_open_items(items, current_time()))
     }

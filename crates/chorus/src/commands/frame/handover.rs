@@ -5,7 +5,7 @@ use super::frame_context::{FrameContext, ScopeArgs, SenderArgs};
 use super::{format, send_frame};
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output};
-use chorus_client::frame::{KeptItem, format_frame_ref};
+use chorus_client::frame::{ParsedOpenItem, format_frame_ref};
 use chorus_wire::frame::payload::AgentHandover;
 use chorus_wire::frame::{FramePayload, FrameScope, OpenItemKind, SubmissionReply};
 use chorus_wire::limits;
@@ -80,9 +80,9 @@ fn format_handed_over(submitted: &SubmissionReply) -> String {
 }
 
 /// The handovers that are open, oldest first.
-async fn fetch_handovers(context: &FrameContext<'_>) -> Result<Vec<KeptItem>, Fail> {
+async fn fetch_handovers(context: &FrameContext<'_>) -> Result<Vec<ParsedOpenItem>, Fail> {
     let mut items = context.fetch_open_items().await?;
-    items.retain(|kept| kept.kind == OpenItemKind::Handover);
+    items.retain(|open_item| open_item.kind == OpenItemKind::Handover);
     Ok(items)
 }
 
@@ -130,7 +130,7 @@ async fn take_handover(context: &FrameContext<'_>, id: Option<Uuid>) -> Result<(
 }
 
 /// Tells the other sessions, and those of the sender. A refusal does not matter, because the work is taken.
-async fn announce_take(context: &FrameContext<'_>, offer: &KeptItem, work: &AgentHandover) {
+async fn announce_take(context: &FrameContext<'_>, offer: &ParsedOpenItem, work: &AgentHandover) {
     let mut refs = work.pointer_refs.clone().unwrap_or_default();
     refs.push(format_frame_ref(&offer.frame.frame_id));
     let claim = AgentHandover {
@@ -149,7 +149,7 @@ async fn announce_take(context: &FrameContext<'_>, offer: &KeptItem, work: &Agen
     }
 }
 
-async fn pick_offer(context: &FrameContext<'_>, id: Option<Uuid>) -> Result<KeptItem, Fail> {
+async fn pick_offer(context: &FrameContext<'_>, id: Option<Uuid>) -> Result<ParsedOpenItem, Fail> {
     let nothing_to_take = |message: &str| Fail::new(ExitKind::Refused, "NOTHING_TO_TAKE", message);
     let mut offers = fetch_handovers(context).await?;
     if let Some(id) = id {
@@ -178,14 +178,14 @@ fn already_taken(error: chorus_client::Error) -> Fail {
     }
 }
 
-fn print_offer(common: &CommonArgs, kept: &KeptItem) {
-    let offer = &kept.frame;
+fn print_offer(common: &CommonArgs, open_item: &ParsedOpenItem) {
+    let offer = &open_item.frame;
     let FramePayload::AgentHandover(work) = &offer.payload else {
         return;
     };
     let value = json!({ "frame_id": offer.frame_id, "sender_handle": offer.sender_handle, "created_at": offer.created_at,
         "previous_session_id": work.previous_session_id, "pointer_refs": work.pointer_refs,
-        "handle": kept.item.handle, "expires_at": kept.item.expires_at });
+        "handle": open_item.item.handle, "expires_at": open_item.item.expires_at });
     output::print_result(common.json, &value, || {
         format!(
             "{} {}",
@@ -195,7 +195,7 @@ fn print_offer(common: &CommonArgs, kept: &KeptItem) {
     });
 }
 
-fn format_taken(offer: &KeptItem, work: &AgentHandover) -> String {
+fn format_taken(offer: &ParsedOpenItem, work: &AgentHandover) -> String {
     let refs: String = work
         .pointer_refs
         .iter()

@@ -183,7 +183,7 @@ impl HookNews {
             false => self.progress.items_told_at(name),
         };
         self.items = select_items(context, &items, told_at);
-        let newest = items.iter().map(|kept| kept.item.opened_at).max();
+        let newest = items.iter().map(|open_item| open_item.item.opened_at).max();
         self.items_told = newest.map(|newest| (name.to_owned(), newest));
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::super::duration;
 use super::super::frame::frame_context::{self, FrameContext};
 use super::news::{strip_styles, truncate_text};
-use chorus_client::frame::{KeptItem, frame_session};
+use chorus_client::frame::{ParsedOpenItem, frame_session};
 use chorus_wire::frame::{Frame, FramePayload};
 use chorus_wire::time::UnixMicros;
 use std::time::Duration;
@@ -18,27 +18,27 @@ pub struct ItemNote {
 /// The items that this session did not open itself, and that were opened after `told_at`, oldest first.
 pub fn select_items(
     context: &FrameContext<'_>,
-    items: &[KeptItem],
+    items: &[ParsedOpenItem],
     told_at: Option<UnixMicros>,
 ) -> Vec<ItemNote> {
-    let is_news = |kept: &&KeptItem| {
-        !context.sender.is_sender_of(&kept.frame)
-            && told_at.is_none_or(|told_at| kept.item.opened_at > told_at)
+    let is_news = |open_item: &&ParsedOpenItem| {
+        !context.sender.is_sender_of(&open_item.frame)
+            && told_at.is_none_or(|told_at| open_item.item.opened_at > told_at)
     };
-    let to_note = |kept: &KeptItem| {
+    let to_note = |open_item: &ParsedOpenItem| {
         Some(ItemNote {
-            frame_id: kept.frame.frame_id,
-            text: strip_styles(&format_item(kept)?),
+            frame_id: open_item.frame.frame_id,
+            text: strip_styles(&format_item(open_item)?),
         })
     };
     items.iter().filter(is_news).filter_map(to_note).collect()
 }
 
-fn format_item(kept: &KeptItem) -> Option<String> {
-    let frame = &kept.frame;
+fn format_item(open_item: &ParsedOpenItem) -> Option<String> {
+    let frame = &open_item.frame;
     let id = frame.frame_id;
     let from = format_origin(frame);
-    let left = duration::format_duration(time_left(kept));
+    let left = duration::format_duration(time_left(open_item));
     if let FramePayload::AgentLockRequest(claim) = &frame.payload {
         let intent = claim.intent.as_deref().filter(|intent| !intent.is_empty());
         let intent = intent.map(|intent| format!(": {}", truncate_text(intent)));
@@ -75,7 +75,7 @@ fn format_origin(frame: &Frame) -> String {
     }
 }
 
-fn time_left(kept: &KeptItem) -> Duration {
-    let micros = kept.expires_at.0 - frame_context::current_time().0;
+fn time_left(open_item: &ParsedOpenItem) -> Duration {
+    let micros = open_item.expires_at.0 - frame_context::current_time().0;
     Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }

@@ -93,8 +93,8 @@ impl ReportProgress {
     }
 
     pub fn items_told_at(&self, session: &str) -> Option<UnixMicros> {
-        let told = self.saved.items.iter().find(|(name, _)| name == session)?;
-        UnixMicros::parse(&told.1)
+        let announced = self.saved.items.iter().find(|(name, _)| name == session)?;
+        UnixMicros::parse(&announced.1)
     }
 
     /// Saves that a session was told of the open items up to the newest one.
@@ -141,7 +141,7 @@ impl ReportProgress {
         // Never back: what was announced once would be announced again.
         let newest = self
             .announced_cursor()
-            .map_or(cursor, |told| told.max(cursor));
+            .map_or(cursor, |announced| announced.max(cursor));
         self.saved.announced = Some(newest.to_string());
         self.saved.stops.retain(|(name, _)| name != session);
         self.saved.stops.push((session.to_owned(), count));

@@ -1,4 +1,4 @@
-//! What wakers and tool results have told, in the same file as what hooks have reported (D-115).
+//! What wakers and tool results have announced, in the same file as what hooks have reported (D-115).
 
 use super::report_progress::ReportProgress;
 use crate::commands::wake::host_watch;
@@ -6,7 +6,7 @@ use crate::commands::wake::schedule::WakeRecord;
 use chorus_wire::cursor::Cursor;
 use serde::{Deserialize, Serialize};
 
-/// Max messages whose telling is remembered; beyond it the oldest may be told once more.
+/// Max messages that are remembered as announced; beyond it the oldest may be announced once more.
 const MAX_TOLD: usize = 1024;
 /// Max wakes kept: those of an hour of many sessions.
 const MAX_WAKES: usize = 512;
@@ -22,7 +22,7 @@ pub struct SavedWakes {
     announced: Vec<String>,
     /// Messages that a tool result named or showed: no wake tells of them.
     named: Vec<String>,
-    /// Every message up to here was told or needed no telling.
+    /// Every message up to here was announced or needed no announcement.
     finished: Option<String>,
     wakes: Vec<(String, WakeRecord)>,
     /// Messages whose text a waker is about to show, by the mark of its process. A waker that was killed in between may not
@@ -40,15 +40,18 @@ pub struct PlannedWake<'a> {
     pub with_text: Vec<String>,
     /// Messages that the wake only counts.
     pub counted: Vec<String>,
-    /// Every message up to here is told with this wake.
+    /// Every message up to here is announced with this wake.
     pub finished: Option<Cursor>,
 }
 
 impl ReportProgress {
-    /// Whether a hook, a tool result or another wake has told of this message.
+    /// Whether a hook, a tool result or another wake has announced this message.
     pub fn is_told(&self, trace_id: &str, cursor: Option<Cursor>) -> bool {
         let wakes = &self.saved.wakes;
-        let has_passed = |cursor| self.announced_cursor().is_some_and(|told| cursor <= told);
+        let has_passed = |cursor| {
+            self.announced_cursor()
+                .is_some_and(|announced| cursor <= announced)
+        };
         cursor.is_some_and(has_passed)
             || self.is_acknowledged(trace_id)
             || contains(&wakes.announced, trace_id)
@@ -64,8 +67,8 @@ impl ReportProgress {
         self.saved.wakes.finished.as_deref()?.parse().ok()
     }
 
-    /// Where a waker begins to read: everything before it was told. The first waker of an identity begins after what it has
-    /// received, and this is saved, because what comes later may be filed before it is told.
+    /// Where a waker begins to read: everything before it was announced. The first waker of an identity begins after what it has
+    /// received, and this is saved, because what comes later may be filed before it is announced.
     pub fn start_wakes(&mut self, received: Cursor) -> chorus_client::Result<Cursor> {
         match self.finished_cursor().max(self.announced_cursor()) {
             Some(cursor) => Ok(cursor),
@@ -84,7 +87,7 @@ impl ReportProgress {
             .collect()
     }
 
-    /// Saves a wake before it happens, so that nothing is told twice.
+    /// Saves a wake before it happens, so that nothing is announced twice.
     pub fn save_wake(&mut self, wake: PlannedWake<'_>) -> chorus_client::Result<()> {
         let saved = &mut self.saved.wakes;
         saved.announced.extend(wake.counted);
@@ -148,7 +151,7 @@ impl ReportProgress {
         self.write_file()
     }
 
-    /// Saves that every message up to `cursor` was told or needs no telling.
+    /// Saves that every message up to `cursor` was announced or needs no announcement.
     pub fn save_finished(&mut self, cursor: Cursor) -> chorus_client::Result<()> {
         self.raise_finished(cursor);
         self.write_file()

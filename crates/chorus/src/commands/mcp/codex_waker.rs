@@ -3,10 +3,10 @@
 use super::hub_link::HubLink;
 use crate::commands::frame::frame_context::parse_ident;
 use crate::commands::wake::host_watch::parent_mark;
+use crate::commands::wake::method::WakeMethod;
 use crate::commands::wake::schedule::SESSION_WAKES;
 use crate::commands::wake::session_lock::SessionLock;
 use crate::commands::wake::waker::MailWaker;
-use crate::commands::wake::way::WakeWay;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn wake_thread(hub_link: &HubLink, thread: String) {
     let waker = MailWaker {
         common: hub_link.common.clone(),
         session: thread.clone(),
-        way: WakeWay::Codex(thread),
+        method: WakeMethod::Codex(thread),
         max_wakes: SESSION_WAKES,
         open_calls: hub_link.open_calls.clone(),
     };

@@ -1,11 +1,11 @@
 //! `chorus wake`: wakes an idle session of a host when mail comes (D-115).
 
 pub mod host_watch;
+pub mod method;
 pub mod schedule;
 pub mod session_lock;
 mod wake_text;
 pub mod waker;
-pub mod way;
 
 use super::frame::frame_context::parse_ident;
 use super::init::entry_source::EntrySource;
@@ -14,6 +14,7 @@ use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, fail::Fail};
 use chorus_wire::frame::ScopeIdent;
 use host_watch::HostWatch;
+use method::WakeMethod;
 use serde::Deserialize;
 use session_lock::SessionLock;
 use std::io::{IsTerminal, Read};
@@ -21,7 +22,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use waker::MailWaker;
-use way::WakeWay;
 
 /// The exit code by which a hook of Claude Code wakes its session.
 const WOKEN_EXIT: i32 = 2;
@@ -33,7 +33,7 @@ const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    way: WayArgs,
+    method: MethodArgs,
     /// The file with the token of the gateway's hooks, for --openclaw
     #[arg(long, value_name = "FILE", requires = "openclaw")]
     token_file: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub struct Args {
 /// Exactly one of these.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-struct WayArgs {
+struct MethodArgs {
     /// Print one line for each batch of messages, for a monitor of Claude Code
     #[arg(long)]
     lines: bool,
@@ -70,40 +70,40 @@ struct WayArgs {
 }
 
 impl Args {
-    fn wake_way(&self) -> Result<WakeWay, Fail> {
-        let openclaw = self.way.openclaw.clone().zip(self.token_file.clone());
+    fn wake_method(&self) -> Result<WakeMethod, Fail> {
+        let openclaw = self.method.openclaw.clone().zip(self.token_file.clone());
         let ways = [
-            self.way.lines.then_some(WakeWay::Lines),
-            self.way.once.then_some(WakeWay::Once),
-            self.way.codex.clone().map(WakeWay::Codex),
-            openclaw.map(|(url, token_file)| WakeWay::Openclaw { url, token_file }),
-            self.way.exec.clone().map(WakeWay::Exec),
+            self.method.lines.then_some(WakeMethod::Lines),
+            self.method.once.then_some(WakeMethod::Once),
+            self.method.codex.clone().map(WakeMethod::Codex),
+            openclaw.map(|(url, token_file)| WakeMethod::Openclaw { url, token_file }),
+            self.method.exec.clone().map(WakeMethod::Exec),
         ];
         ways.into_iter()
             .flatten()
             .next()
-            .ok_or_else(|| Fail::usage_error("which way? see: chorus wake --help"))
+            .ok_or_else(|| Fail::usage_error("which method? see: chorus wake --help"))
     }
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let way = args.wake_way()?;
-    if way.ends_after_wake() && !is_attended() {
+    let method = args.wake_method()?;
+    if method.ends_after_wake() && !is_attended() {
         return Ok(());
     }
     if args.from == Some(EntrySource::Plugin) && has_init_wakes() {
         return Ok(());
     }
-    let session = find_session(&args, &way).await?;
+    let session = find_session(&args, &method).await?;
     let Some(lock) = SessionLock::acquire(&session)? else {
         return Ok(());
     };
     let mut stop = StopSignal::watch()?;
-    let host = HostWatch::begin(matches!(way, WakeWay::Lines));
+    let host = HostWatch::begin(matches!(method, WakeMethod::Lines));
     let waker = MailWaker {
         common: common.clone(),
         session: session.to_string(),
-        way,
+        method,
         max_wakes: args.most,
         open_calls: Arc::default(),
     };
@@ -130,11 +130,11 @@ struct SessionInput {
 }
 
 /// The session as its hooks and tools name it.
-async fn find_session(args: &Args, way: &WakeWay) -> Result<ScopeIdent, Fail> {
-    let from_host = match way {
-        WakeWay::Once => read_session_id().await,
-        WakeWay::Codex(thread) => parse_ident(thread).ok(),
-        WakeWay::Lines | WakeWay::Openclaw { .. } | WakeWay::Exec(_) => None,
+async fn find_session(args: &Args, method: &WakeMethod) -> Result<ScopeIdent, Fail> {
+    let from_host = match method {
+        WakeMethod::Once => read_session_id().await,
+        WakeMethod::Codex(thread) => parse_ident(thread).ok(),
+        WakeMethod::Lines | WakeMethod::Openclaw { .. } | WakeMethod::Exec(_) => None,
     };
     let from_variable = || {
         let text = std::env::var("CLAUDE_CODE_SESSION_ID").ok()?;

@@ -1,8 +1,8 @@
-//! Hears the inbox beside other listeners, and wakes a session when mail came that it was not told of.
+//! Hears the inbox beside other listeners, and wakes a session when mail came that was not announced to it.
 
+use super::method::WakeMethod;
 use super::schedule::{WaitingMessage, WakeRecord, WakeSchedule};
 use super::wake_text::WakeNews;
-use super::way::WakeWay;
 use crate::commands::frame::frame_context::current_time;
 use crate::commands::hook::{PlannedWake, ReportProgress};
 use crate::fail::{ExitKind, Fail};
@@ -25,12 +25,12 @@ const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Max time to say that messages were shown: the session does not wait for a hub that is away.
 const SHOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a waker is told when it starts.
+/// The settings of a waker.
 pub struct MailWaker {
     pub common: CommonArgs,
     /// The session whose budgets count.
     pub session: String,
-    pub way: WakeWay,
+    pub method: WakeMethod,
     pub max_wakes: u32,
     /// Calls of the session that are under way; it is not woken meanwhile.
     pub open_calls: Arc<AtomicUsize>,
@@ -83,7 +83,7 @@ impl MailWaker {
                     inbox.add_event(event?);
                 }
                 () = sleep_until(due) => {
-                    if self.wake_if_due(&mut inbox).await? && self.way.ends_after_wake() {
+                    if self.wake_if_due(&mut inbox).await? && self.method.ends_after_wake() {
                         return Ok(());
                     }
                 }
@@ -106,25 +106,25 @@ impl MailWaker {
         let Some((news, record)) = self.plan_wake(inbox, unanswered, now).await? else {
             return Ok(false);
         };
-        if let Err(fail) = self.way.wake_session(&news).await {
+        if let Err(fail) = self.method.wake_session(&news).await {
             tracing::debug!("the session was not woken: {fail}");
             self.take_back(inbox, news).await?;
             return Ok(false);
         }
         tracing::debug!("woken for {}", record.senders.join(", "));
-        if self.way.carries_text() {
+        if self.method.carries_text() {
             // The text is out, whatever becomes of the file: without the note the next hook tells it once more.
             let confirmed =
                 with_progress(&inbox.command, |mut progress| progress.confirm_wakes()).await;
             if let Err(error) | Ok(Err(error)) = confirmed.map(|saved| saved.map_err(Fail::from)) {
-                tracing::warn!("what was told could not be noted: {error}");
+                tracing::warn!("what was announced could not be saved: {error}");
             }
             mark_shown(&inbox.command, news.shown_messages()).await;
         }
         Ok(true)
     }
 
-    /// Leaves out what was told meanwhile, and saves the rest as told, all under the lock of the progress file.
+    /// Leaves out what was announced meanwhile, and saves the rest as announced, all under the lock of the progress file.
     async fn plan_wake(
         &self,
         inbox: &mut OpenInbox,
@@ -155,11 +155,11 @@ impl MailWaker {
             spent: inbox.schedule.spent_budgets(now, &record),
             held: inbox.schedule.waiting_count(),
         };
-        let shown = match self.way.carries_text() {
+        let shown = match self.method.carries_text() {
             true => news.shown_messages(),
             false => &[],
         };
-        let counted = match self.way.carries_text() {
+        let counted = match self.method.carries_text() {
             true => news.counted_messages(),
             false => &news.messages,
         };

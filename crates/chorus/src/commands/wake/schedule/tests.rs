@@ -39,12 +39,12 @@ fn simulate(max_wakes: u32, arrivals: &[(i64, String)]) -> Vec<SimulatedWake> {
         let batch = schedule.take_batch(now);
         if !batch.is_empty() {
             schedule.record_wake(now, &batch);
-            let told = |message: &WaitingMessage| {
+            let announced_wake = |message: &WaitingMessage| {
                 (message.cursor.unwrap().seq, message.sender().to_owned())
             };
             wakes.push(SimulatedWake {
                 at: now.0,
-                messages: batch.iter().map(told).collect(),
+                messages: batch.iter().map(announced_wake).collect(),
             });
         }
     }
@@ -92,9 +92,9 @@ proptest! {
             let times: Vec<i64> = wakes.iter().filter(is_of).map(|wake| wake.at).collect();
             prop_assert!(most_within(&times, SENDER_WINDOW) <= SENDER_WAKES, "{sender}: {times:?}");
         }
-        let mut told: Vec<u64> = wakes.iter().flat_map(|wake| &wake.messages).map(|(n, _)| *n).collect();
-        told.sort_unstable();
-        prop_assert_eq!(told, (1..=arrivals.len() as u64).collect::<Vec<_>>());
+        let mut announced: Vec<u64> = wakes.iter().flat_map(|wake| &wake.messages).map(|(n, _)| *n).collect();
+        announced.sort_unstable();
+        prop_assert_eq!(announced, (1..=arrivals.len() as u64).collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The ways to wake a session: a line, an exit code, Codex's queue, OpenClaw's hook, or a command.
+//! The methods to wake a session: a line, an exit code, Codex's queue, OpenClaw's hook, or a command.
 
 use super::wake_text::WakeNews;
 use crate::fail::{ExitKind, Fail};
@@ -17,7 +17,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How the session is woken.
 #[derive(Clone, Debug)]
-pub enum WakeWay {
+pub enum WakeMethod {
     /// A line on standard output for each batch.
     Lines,
     /// The text on standard error, and the exit code 2.
@@ -30,35 +30,36 @@ pub enum WakeWay {
     Exec(String),
 }
 
-impl WakeWay {
+impl WakeMethod {
     /// Whether the text of the messages becomes part of the turn. Where the host takes the text for its user's, it must not.
     pub fn carries_text(&self) -> bool {
         match self {
-            WakeWay::Lines | WakeWay::Once => true,
-            WakeWay::Codex(_) | WakeWay::Openclaw { .. } | WakeWay::Exec(_) => false,
+            WakeMethod::Lines | WakeMethod::Once => true,
+            WakeMethod::Codex(_) | WakeMethod::Openclaw { .. } | WakeMethod::Exec(_) => false,
         }
     }
 
     /// Whether one wake is all.
     pub fn ends_after_wake(&self) -> bool {
         match self {
-            WakeWay::Once => true,
-            WakeWay::Lines | WakeWay::Codex(_) | WakeWay::Openclaw { .. } | WakeWay::Exec(_) => {
-                false
-            }
+            WakeMethod::Once => true,
+            WakeMethod::Lines
+            | WakeMethod::Codex(_)
+            | WakeMethod::Openclaw { .. }
+            | WakeMethod::Exec(_) => false,
         }
     }
 
     /// Wakes the session. An error means that the host did not take it.
     pub async fn wake_session(&self, news: &WakeNews) -> Result<(), Fail> {
         match self {
-            WakeWay::Lines => write_line(std::io::stdout(), &news.format_line()),
-            WakeWay::Once => write_line(std::io::stderr(), &news.format_letters()),
-            WakeWay::Codex(thread) => queue_for_codex(thread, &news.format_notice()).await,
-            WakeWay::Openclaw { url, token_file } => {
+            WakeMethod::Lines => write_line(std::io::stdout(), &news.format_line()),
+            WakeMethod::Once => write_line(std::io::stderr(), &news.format_letters()),
+            WakeMethod::Codex(thread) => queue_for_codex(thread, &news.format_notice()).await,
+            WakeMethod::Openclaw { url, token_file } => {
                 post_to_openclaw(url, token_file, &news.format_notice()).await
             }
-            WakeWay::Exec(command) => {
+            WakeMethod::Exec(command) => {
                 let mut shell = Command::new("sh");
                 shell.arg("-c").arg(command);
                 run_command(shell, &format!("{}\n", news.to_json())).await

@@ -7,13 +7,13 @@ use chorus_hub::frame;
 use chorus_wire::frame::{Frame, OpenItem, OpenItems};
 
 /// An open item with its frame.
-pub struct KeptItem {
+pub struct ParsedOpenItem {
     pub item: OpenItem,
     pub frame: Frame,
 }
 
 /// All items that are open under the own handle and its organisations, newest first.
-pub async fn list_kept_items(call: &ToolCall) -> Result<Vec<KeptItem>, ToolError> {
+pub async fn list_open_items(call: &ToolCall) -> Result<Vec<ParsedOpenItem>, ToolError> {
     let handle = own_handle(call)?;
     let frames = call.state.hub.frames();
     let mut items = Vec::new();
@@ -24,7 +24,7 @@ pub async fn list_kept_items(call: &ToolCall) -> Result<Vec<KeptItem>, ToolError
                 .await?;
         let parse = |item: OpenItem| {
             let frame = Frame::parse(item.frame.get()).ok()?;
-            Some(KeptItem { item, frame })
+            Some(ParsedOpenItem { item, frame })
         };
         items.extend(page.items.into_iter().filter_map(parse));
         after = page.next;
