@@ -26,6 +26,7 @@ mod delivered_marks;
 mod departed_agents;
 mod disk_reserve;
 mod entry_publisher;
+mod erased_work;
 mod file_damage;
 mod file_upkeep;
 pub(crate) mod grants;
@@ -111,10 +112,14 @@ use crate::start_error::StartError;
 use crate::{Clock, Result};
 use chorus_wire::{Error, secret::Secret, time::UnixMicros};
 use commit_span::CommitSpan;
-use request_scope::{ClaimState, RequestScope};
+use erased_work::{AnyAnswer, ErasedWrite, erase_read, erase_write, take_answer};
+use futures_util::future::BoxFuture;
+use request_scope::{ClaimedWrite, RequestScope};
 use serde::{Serialize, de::DeserializeOwned};
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use write_request::WriteReply;
 
 /// The database file in the data directory.
 pub(crate) const DATABASE_FILE: &str = "chorus.db";
@@ -209,33 +214,32 @@ impl Store {
     /// Runs `work` in the next group's transaction. Returns after the commit is synced and its entries are published.
     /// An error rolls back what `work` wrote and nothing else. `work` may run more than once (D-88), so it must have no side
     /// effect outside of the transaction.
-    pub async fn write<T, F>(&self, work: F) -> Result<T>
+    pub fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T>> + Send
     where
         T: Send + 'static,
         F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
-        let span = CommitSpan::start();
-        let Some(scope) = RequestScope::current() else {
-            let written = Box::pin(self.writer.write(work)).await;
+        let written = self.write_in_scope(erase_write(work));
+        async move { take_answer(written.await?) }
+    }
+
+    /// Writes for the request that the current task carries out, if there is one.
+    fn write_in_scope(&self, work: Box<dyn ErasedWrite>) -> BoxFuture<'_, Result<AnyAnswer>> {
+        Box::pin(async move {
+            let span = CommitSpan::start();
+            let scope = RequestScope::current();
+            let work: Box<dyn ErasedWrite> = match scope.clone() {
+                Some(scope) => Box::new(ClaimedWrite { scope, work }),
+                None => work,
+            };
+            let written = self.writer.write(work).await;
             span.finish(&written);
-            return written.map(|(answer, _)| answer);
-        };
-        let task_scope = scope.clone();
-        let written = self.writer.write(async move |txn| {
-            let claim = task_scope.check_claim(txn).await?;
-            txn.take_kept_result();
-            let answer = work(txn).await?;
-            match claim {
-                ClaimState::New => task_scope.insert_claim(txn).await?,
-                ClaimState::Own => {}
+            let (answer, _) = written?;
+            if let Some(scope) = scope {
+                scope.set_committed();
             }
             Ok(answer)
-        });
-        let written = Box::pin(written).await;
-        span.finish(&written);
-        let (answer, _) = written?;
-        scope.set_committed();
-        Ok(answer)
+        })
     }
 
     /// Like `write`, for a write whose result is all that the answer is made of. When the hub stops between the commit and the
@@ -257,15 +261,28 @@ impl Store {
     }
 
     /// Like `write`, and returns the entries that `work` appended, as they were published.
-    pub async fn write_entries<T, F>(&self, work: F) -> Result<(T, Vec<LogEntry>)>
+    pub fn write_entries<T, F>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<(T, Vec<LogEntry>)>> + Send
     where
         T: Send + 'static,
         F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
     {
-        let span = CommitSpan::start();
-        let written = Box::pin(self.writer.write(work)).await;
-        span.finish(&written);
-        written
+        let written = self.write_unscoped(erase_write(work));
+        async move {
+            let (answer, entries) = written.await?;
+            Ok((take_answer(answer)?, entries))
+        }
+    }
+
+    fn write_unscoped(&self, work: Box<dyn ErasedWrite>) -> BoxFuture<'_, WriteReply> {
+        Box::pin(async move {
+            let span = CommitSpan::start();
+            let written = self.writer.write(work).await;
+            span.finish(&written);
+            written
+        })
     }
 
     /// Appends one entry without a closure or savepoint, because this write happens thousands of times a second.
@@ -278,12 +295,13 @@ impl Store {
 
     /// Runs `work` on a read-only connection. Its future is on the heap: most requests find what they need in a cache, and
     /// would carry the room for each read that they do not make.
-    pub async fn read<T, F>(&self, work: F) -> Result<T>
+    pub fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T>> + Send
     where
         T: Send + 'static,
         F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
     {
-        Box::pin(self.read_pool.read(work)).await
+        let answer: BoxFuture<'_, _> = Box::pin(self.read_pool.read(erase_read(work)));
+        async move { take_answer(answer.await?) }
     }
 
     /// The last sequence in the participant index; readers scan the log for the entries after it.

@@ -1,5 +1,6 @@
 //! The read pool: read-only connections, each used by one reader at a time on a blocking thread.
 
+use super::erased_work::{AnyAnswer, ErasedRead};
 use super::simulated_connection::SimulatedConnection;
 use super::transaction_fault::TransactionFault;
 use super::{DatabaseUrl, DbConnection, DbError, postgres, sqlite};
@@ -49,11 +50,7 @@ impl ReadPool {
         })
     }
 
-    pub async fn read<T, F>(&self, work: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: AsyncFnOnce(&DbConnection<'_>) -> Result<T> + Send + 'static,
-    {
+    pub async fn read(&self, work: ErasedRead) -> Result<AnyAnswer> {
         if let DatabaseUrl::Simulated(database) = &self.database_url {
             return read_simulated(database, work).await;
         }
@@ -121,10 +118,10 @@ impl ReadPool {
 
 /// Reads without another thread, so that a simulation repeats (D-110). Other tasks run before the read, as they do when it
 /// waits for a thread.
-async fn read_simulated<T, F>(database: &Arc<dyn SimulatedDatabase>, work: F) -> Result<T>
-where
-    F: AsyncFnOnce(&DbConnection<'_>) -> Result<T>,
-{
+async fn read_simulated(
+    database: &Arc<dyn SimulatedDatabase>,
+    work: ErasedRead,
+) -> Result<AnyAnswer> {
     tokio::task::yield_now().await;
     if let Some(cause) = database.outage() {
         return Err(Error::unavailable(cause));
@@ -135,10 +132,7 @@ where
 
 /// SQLite never waits, so `work` completes at its first poll. It runs in one transaction and sees one snapshot: without it, each
 /// commit of the writer would empty the connection's page cache between two statements.
-fn run_on_sqlite<T, F>(connection: &rusqlite::Connection, work: F) -> Result<T>
-where
-    F: AsyncFnOnce(&DbConnection<'_>) -> Result<T>,
-{
+fn run_on_sqlite(connection: &rusqlite::Connection, work: ErasedRead) -> Result<AnyAnswer> {
     let answer = match sqlite::execute(connection, "begin", &[]) {
         Ok(_) => {
             let answer = work(&DbConnection::Sqlite(connection)).now_or_never();

@@ -1,10 +1,12 @@
 //! The request with an `Idempotency-Key` that the current task carries out. Its first write also records that it was carried
 //! out, in the same transaction: a crash after the commit cannot make a repetition do it again.
 
+use super::erased_work::{AnyAnswer, ErasedWrite};
 use super::request_answers::{self, RequestClaim};
 use super::write_txn::WriteTxn;
 use crate::Result;
 use chorus_wire::{Error, ErrorCode, secret::Secret};
+use futures_util::future::LocalBoxFuture;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::sync::Arc;
@@ -105,7 +107,7 @@ impl RequestScope {
     }
 
     /// Whether this execution may write. Runs in the transaction, so of two hubs one finds the other's claim.
-    pub(super) async fn check_claim(&self, txn: &WriteTxn<'_>) -> Result<ClaimState> {
+    async fn check_claim(&self, txn: &WriteTxn<'_>) -> Result<ClaimState> {
         let claim = &self.0.claim;
         let found = request_answers::find_request(&txn.tx, claim, txn.expiry_clock()).await?;
         match found {
@@ -121,7 +123,7 @@ impl RequestScope {
         }
     }
 
-    pub(super) async fn insert_claim(&self, txn: &mut WriteTxn<'_>) -> Result<()> {
+    async fn insert_claim(&self, txn: &mut WriteTxn<'_>) -> Result<()> {
         let kept = txn.take_kept_result();
         let seal_key = &txn.hub_settings().seal_key;
         let sealed = match (kept, seal_key) {
@@ -133,9 +135,30 @@ impl RequestScope {
     }
 }
 
+/// A write that belongs to a request: the first one to commit also records the request.
+pub(super) struct ClaimedWrite {
+    pub scope: RequestScope,
+    pub work: Box<dyn ErasedWrite>,
+}
+
+impl ErasedWrite for ClaimedWrite {
+    fn run<'a>(&'a self, txn: &'a mut WriteTxn<'_>) -> LocalBoxFuture<'a, Result<AnyAnswer>> {
+        Box::pin(async move {
+            let claim = self.scope.check_claim(txn).await?;
+            txn.take_kept_result();
+            let answer = self.work.run(txn).await?;
+            match claim {
+                ClaimState::New => self.scope.insert_claim(txn).await?,
+                ClaimState::Own => {}
+            }
+            Ok(answer)
+        })
+    }
+}
+
 /// What a transaction finds of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClaimState {
+enum ClaimState {
     New,
     /// An earlier write of this execution recorded it.
     Own,

@@ -1,18 +1,19 @@
 //! A write request: a queued closure or entry. It runs in a write group, maybe more than once; the reply follows the commit.
 
+use super::erased_work::{AnyAnswer, ErasedWrite};
 use super::log::{LogEntry, NewLogEntry};
 use super::write_txn::WriteTxn;
 use crate::Result;
 use crate::telemetry::{self, SpanContext};
 use chorus_wire::Error;
-use futures_util::{FutureExt, future::LocalBoxFuture};
+use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use tokio::sync::oneshot;
 
 /// One queued write.
 pub(super) enum WriteRequest {
     Append(NewLogEntry, oneshot::Sender<Result<LogEntry>>),
-    Work(Box<dyn WriteWork>),
+    Work(WriteTask),
 }
 
 impl WriteRequest {
@@ -35,24 +36,20 @@ impl WriteRequest {
     }
 }
 
-pub(super) trait WriteWork: Send {
-    /// Runs inside a transaction; false when its changes must be rolled back. It runs again from the start when the whole
-    /// transaction is rolled back (D-88); the result of the last run counts.
-    fn run<'a>(&'a mut self, txn: &'a mut WriteTxn<'_>) -> LocalBoxFuture<'a, bool>;
-    fn send_reply(self: Box<Self>, entries: &[LogEntry], group_error: Option<&Error>);
-}
+/// The answer of a write, with the entries that it appended.
+pub(super) type WriteReply = Result<(AnyAnswer, Vec<LogEntry>)>;
 
-/// A closure with its reply channel. `work` is called by shared reference, so a second run starts from the same state.
-pub(super) struct WriteTask<F, T> {
-    work: F,
-    result: Option<Result<T>>,
+/// A write with its reply channel.
+pub(super) struct WriteTask {
+    work: Box<dyn ErasedWrite>,
+    result: Option<Result<AnyAnswer>>,
     /// The span of the caller: the work runs on the thread of the writer, where none is current.
     span_context: Option<SpanContext>,
-    reply_to: oneshot::Sender<Result<(T, Vec<LogEntry>)>>,
+    reply_to: oneshot::Sender<WriteReply>,
 }
 
-impl<F, T> WriteTask<F, T> {
-    pub fn new(work: F, reply_to: oneshot::Sender<Result<(T, Vec<LogEntry>)>>) -> Self {
+impl WriteTask {
+    pub fn new(work: Box<dyn ErasedWrite>, reply_to: oneshot::Sender<WriteReply>) -> Self {
         Self {
             work,
             result: None,
@@ -60,28 +57,24 @@ impl<F, T> WriteTask<F, T> {
             reply_to,
         }
     }
-}
 
-impl<F, T> WriteWork for WriteTask<F, T>
-where
-    T: Send + 'static,
-    F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
-{
-    fn run<'a>(&'a mut self, txn: &'a mut WriteTxn<'_>) -> LocalBoxFuture<'a, bool> {
-        Box::pin(async move {
-            txn.set_span_context(self.span_context);
-            // A panic in one request must not stop the writer, and with it the hub.
-            let result = AssertUnwindSafe((self.work)(txn)).catch_unwind().await;
-            let result = result.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
-            self.result.insert(result).is_ok()
-        })
+    /// Runs inside a transaction; false when its changes must be rolled back. It runs again from the start when the whole
+    /// transaction is rolled back (D-88); the result of the last run counts.
+    pub async fn run(&mut self, txn: &mut WriteTxn<'_>) -> bool {
+        txn.set_span_context(self.span_context);
+        // A panic in one request must not stop the writer, and with it the hub.
+        let result = AssertUnwindSafe(async { self.work.run(txn).await })
+            .catch_unwind()
+            .await;
+        let result = result.unwrap_or_else(|_| Err(Error::internal("a write panicked")));
+        self.result.insert(result).is_ok()
     }
 
-    fn send_reply(self: Box<Self>, entries: &[LogEntry], group_error: Option<&Error>) {
+    fn send_reply(self, entries: &[LogEntry], group_error: Option<&Error>) {
         let reply = match (group_error, self.result) {
             // Also for a request that failed by itself: the cause may be a write of another request, which is now rolled back.
             (Some(error), Some(_) | None) => Err(error.clone()),
-            (None, Some(result)) => result.map(|value| (value, entries.to_vec())),
+            (None, Some(result)) => result.map(|answer| (answer, entries.to_vec())),
             (None, None) => Err(Error::internal("a write was committed without having run")),
         };
         // The caller may have stopped waiting.

@@ -1,13 +1,14 @@
 //! The writer: runs all queued write requests in one transaction, syncs once, publishes the entries in order, then replies.
 
 use super::entry_publisher::EntryPublisher;
+use super::erased_work::ErasedWrite;
 use super::file_upkeep::FileUpkeep;
 use super::group_commit::{begin_group, send_commit};
 use super::log::{self, LogEntry, LogHead, NewLogEntry};
 use super::log_throttle::LogThrottle;
 use super::sync_clock::sync_clock;
 use super::write_group::{CommitFailure, GroupError, WriteGroup};
-use super::write_request::{WriteRequest, WriteTask};
+use super::write_request::{WriteReply, WriteRequest, WriteTask};
 use super::write_txn::{HubSettings, WriteTxn};
 use super::writer_connection::WriterConnection;
 use super::writer_thread::spawn_writer_thread;
@@ -42,13 +43,9 @@ impl WriterHandle {
             .map_err(|_| Error::unavailable("the write queue is full or the writer has ended"))
     }
 
-    pub async fn write<T, F>(&self, work: F) -> Result<(T, Vec<LogEntry>)>
-    where
-        T: Send + 'static,
-        F: AsyncFn(&mut WriteTxn<'_>) -> Result<T> + Send + 'static,
-    {
+    pub async fn write(&self, work: Box<dyn ErasedWrite>) -> WriteReply {
         let (reply_to, reply) = oneshot::channel();
-        self.enqueue_request(WriteRequest::Work(Box::new(WriteTask::new(work, reply_to))))?;
+        self.enqueue_request(WriteRequest::Work(WriteTask::new(work, reply_to)))?;
         reply
             .await
             .unwrap_or_else(|_| Err(Error::unavailable("the writer ended before it answered")))
