@@ -2,7 +2,7 @@
 
 use super::init::change_plan::ChangePlan;
 use super::init::target::{InitRoots, InitTarget};
-use super::init::{remove_entries, skill};
+use super::init::{program_copy, remove_entries, skill};
 use crate::{cli::CommonArgs, fail::Fail, output};
 use serde_json::json;
 
@@ -20,9 +20,11 @@ pub fn run(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
     let kept = skill::uninstall_skill(&mut plan, &layout.skill)?;
     remove_entries(&mut plan, &layout)?;
     plan.apply_or_undo(|| Ok(()))?;
+    let removed_copy = program_copy::remove_unused_copy(&roots)?;
     // Fails for a folder with other files, which then stays.
     let _ = std::fs::remove_dir(&layout.skill);
-    let output = json!({ "target": args.target.target_name(), "changed": plan.changed_paths(), "kept": kept });
+    let output = json!({ "target": args.target.target_name(), "changed": plan.changed_paths(), "kept": kept,
+        "removed_program": removed_copy });
     output::print_result(common.json, &output, || {
         let summary = match plan.changed_paths().is_empty() {
             true => format!(
@@ -35,10 +37,16 @@ pub fn run(common: &CommonArgs, args: &Args) -> Result<(), Fail> {
                 args.target.target_name()
             ),
         };
+        let removed = removed_copy.iter().map(|path| {
+            format!(
+                "\nremoved, since no host runs it any more: {}",
+                path.display()
+            )
+        });
         let kept = kept
             .iter()
             .map(|path| format!("\nkept, since it was changed: {path}"));
-        summary + &kept.collect::<String>()
+        summary + &removed.chain(kept).collect::<String>()
     });
     Ok(())
 }

@@ -431,3 +431,65 @@ fn verify_lists_every_fault_of_an_envelope() {
         "{broken:?}"
     );
 }
+
+/// The program as npx or uvx have it: in a cache below the home.
+fn run_cached(agent: &Agent, cached: &Path, args: &[&str]) -> CommandOutput {
+    let mut command = std::process::Command::new(cached);
+    let planned = agent.command(args);
+    command
+        .args(planned.get_args())
+        .env_clear()
+        .current_dir(&agent.home);
+    for (name, value) in planned.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    run(command, "")
+}
+
+// PKG-10
+#[test]
+fn a_program_in_a_cache_is_copied_before_hosts_are_told_to_run_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let scene = Scene::open();
+    let caches = [
+        (".npm/_npx/0a1b/node_modules/.bin", "claude-user"),
+        (".cache/uv/archive-v0/0a1b/bin", "codex"),
+    ];
+    let alice = scene.agent("alice");
+    let copy = alice.home.join(".chorus/bin/chorus");
+    for (folder, target) in caches {
+        let cached = alice.home.join(folder).join("chorus");
+        std::fs::create_dir_all(cached.parent().unwrap()).unwrap();
+        std::fs::copy(env!("CARGO_BIN_EXE_chorus"), &cached).unwrap();
+        let told = run_cached(&alice, &cached, &["init", "--target", target]).ok();
+        assert!(
+            told.out.contains("✓ The host runs ~/.chorus/bin/chorus\n"),
+            "{told:?}"
+        );
+        let mode = std::fs::metadata(&copy).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o755);
+        std::fs::remove_file(&cached).unwrap();
+        alice.run(&["verify", "--target", target]).ok();
+    }
+    let claude = read_text(&alice, ".claude.json") + &read_text(&alice, ".claude/settings.json");
+    let codex = read_text(&alice, ".codex/config.toml") + &read_text(&alice, ".codex/hooks.json");
+    for files in [claude, codex] {
+        assert!(files.contains(copy.to_str().unwrap()), "{files}");
+        assert!(
+            !files.contains("_npx") && !files.contains("archive-v0"),
+            "{files}"
+        );
+    }
+    // The copy stays as long as a host runs it.
+    let first = alice.run(&["uninstall", "--target", "codex"]).ok();
+    assert!(
+        copy.exists() && !first.out.contains("no host runs it"),
+        "{first:?}"
+    );
+    let last = alice.run(&["uninstall", "--target", "claude-user"]).ok();
+    assert!(
+        last.out.contains("removed, since no host runs it any more"),
+        "{last:?}"
+    );
+    assert!(!copy.parent().unwrap().exists());
+}

@@ -1,6 +1,8 @@
 //! The command lines by which a host runs `chorus`, and how to recognise them in its files.
 
+use super::program_copy::{copy_path, copy_program, is_transient};
 use super::target::TargetLayout;
+use crate::fail::Fail;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -103,17 +105,24 @@ impl InstalledProgram {
 }
 
 /// The name `chorus` if the PATH leads to this program, else its absolute path, because editors may have another PATH. In
-/// shared files it is always the name.
-pub fn program_path(layout: &TargetLayout) -> String {
+/// shared files it is always the name. A program in a cache is copied, and the path is that of the copy (PKG-10).
+pub fn install_program(layout: &TargetLayout) -> Result<String, Fail> {
     let name = SERVER_NAME.to_owned();
     let Ok(own_path) = std::env::current_exe().and_then(std::fs::canonicalize) else {
-        return name;
+        return Ok(name);
     };
+    if layout.is_shared {
+        return Ok(name);
+    }
+    if is_transient(&own_path) {
+        let copy = copy_path()?;
+        copy_program(&own_path, &copy)?;
+        return Ok(copy.display().to_string());
+    }
     let found = find_on_path(SERVER_NAME).and_then(|path| std::fs::canonicalize(path).ok());
-    if layout.is_shared || found.as_deref() == Some(&own_path) {
-        name
-    } else {
-        own_path.display().to_string()
+    match found.as_deref() == Some(&own_path) {
+        true => Ok(name),
+        false => Ok(own_path.display().to_string()),
     }
 }
 

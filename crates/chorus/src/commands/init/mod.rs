@@ -6,6 +6,7 @@ mod install_link;
 pub mod installed_program;
 mod json_config;
 pub mod plugin;
+pub mod program_copy;
 pub mod skill;
 pub mod target;
 mod toml_config;
@@ -120,7 +121,15 @@ async fn install_host(common: &CommonArgs, args: &Args, target: InitTarget) -> R
     let storage = create_storage(common)?;
     start_progress(common)?;
     let lang = args.lang.language_tag();
-    print_installed(common, (target, lang), &roots, &layout, &plan, &storage);
+    let setup = HostSetup {
+        target,
+        lang,
+        layout: &layout,
+        plan: &plan,
+        storage: &storage,
+        program: &installed.program,
+    };
+    print_installed(common, &roots, &setup);
     Ok(())
 }
 
@@ -163,7 +172,7 @@ fn installed_program(common: &CommonArgs, layout: &TargetLayout) -> Result<Insta
         false => Some(host_credentials(common)?),
     };
     Ok(InstalledProgram {
-        program: installed_program::program_path(layout),
+        program: installed_program::install_program(layout)?,
         credentials: credentials.map(|file| file.display().to_string()),
         is_explicit,
         is_shared: layout.is_shared,
@@ -336,14 +345,25 @@ fn create_storage(common: &CommonArgs) -> Result<PathBuf, Fail> {
     Ok(home)
 }
 
-fn print_installed(
-    common: &CommonArgs,
-    (target, lang): (InitTarget, &str),
-    roots: &InitRoots,
-    layout: &TargetLayout,
-    plan: &ChangePlan,
-    storage: &Path,
-) {
+/// What `init` did for a host.
+struct HostSetup<'a> {
+    target: InitTarget,
+    lang: &'a str,
+    layout: &'a TargetLayout,
+    plan: &'a ChangePlan,
+    storage: &'a Path,
+    program: &'a str,
+}
+
+fn print_installed(common: &CommonArgs, roots: &InitRoots, setup: &HostSetup<'_>) {
+    let HostSetup {
+        target,
+        lang,
+        layout,
+        plan,
+        storage,
+        program,
+    } = *setup;
     let skill = layout.skill.display().to_string();
     let tools = layout
         .tools
@@ -356,7 +376,8 @@ fn print_installed(
     let registered = command_client::identity_files(common)
         .and_then(|files| Ok(AgentCredentials::read_from(&files)?))
         .is_ok_and(|credentials| credentials.is_some());
-    let output = json!({ "target": target.target_name(), "lang": lang, "skill": skill, "storage": storage, "tools": tools,
+    let copied = program_copy::copy_path().is_ok_and(|copy| copy == Path::new(program));
+    let output = json!({ "target": target.target_name(), "lang": lang, "program": program, "skill": skill, "storage": storage, "tools": tools,
         "hooks": hooks, "changed": plan.changed_paths(), "registered": registered });
     output::print_result(common.json, &output, || {
         let check_mark =
@@ -370,6 +391,10 @@ fn print_installed(
         ];
         lines.extend(tools.map(|path| check_mark(format!("Registered in {path}"))));
         lines.extend(hooks.map(|path| check_mark(format!("Hooks in {path}"))));
+        if copied {
+            let path = roots.display_path(Path::new(program));
+            lines.push(check_mark(format!("The host runs {path}")));
+        }
         lines.extend(
             target_note(target)
                 .filter(|_| layout.hooks.is_some())
