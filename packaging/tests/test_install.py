@@ -95,6 +95,28 @@ class InstallScript(unittest.TestCase):
         self.assertIn("not that of the project", done.stderr)
         self.assertFalse((self.into / "chorus").exists())
 
+    @needs("minisign")
+    def test_the_commands_of_the_page_tell_what_was_released(self) -> None:
+        keys = self.folder / "keys"
+        keys.mkdir()
+        run("minisign", "-GW", "-p", keys / "public", "-s", keys / "secret")
+        run("minisign", "-S", "-s", keys / "secret", "-m", self.release / "SHA256SUMS")
+        public = (keys / "public").read_text().splitlines()[1]
+        page = (PACKAGING.parent / "docs/verify.md").read_text()
+        section = page.partition("## Sums and signature")[2].partition("\n## ")[0]
+        commands = [line[2:].replace("PUBLIC_KEY", public) for line in section.splitlines() if line.startswith("$ ")]
+        self.assertEqual(len(commands), 2)
+        for command in commands:
+            run("sh", "-c", command, cwd=self.release)
+        archive = next(self.release.glob("*.tar.gz"))
+        whole = archive.read_bytes()
+        archive.write_bytes(whole + b"more")
+        self.assertNotEqual(run("sh", "-c", commands[1], cwd=self.release, check=False).returncode, 0)
+        archive.write_bytes(whole)
+        sums = self.release / "SHA256SUMS"
+        sums.write_text(sums.read_text() + "\n")
+        self.assertNotEqual(run("sh", "-c", commands[0], cwd=self.release, check=False).returncode, 0)
+
     @needs("shellcheck")
     def test_shellcheck_finds_nothing(self) -> None:
         run("shellcheck", PACKAGING / "install.sh")

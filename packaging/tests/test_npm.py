@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from support import INITIALIZE, TIMEOUT, VERSION, find_one, needs, run, run_hub, serve_npm
+from support import INITIALIZE, IS_STATIC, TIMEOUT, VERSION, find_one, needs, run, run_hub, serve_npm
 
 
 @needs("npm", "npx", "node")
@@ -88,25 +88,34 @@ class NpmPackage(unittest.TestCase):
         self.assertEqual(run(launcher, "own", env=with_own).stdout, "own\n")
 
     def test_npx_answers_an_mcp_client_from_an_empty_cache_and_leaves_nothing(self) -> None:
-        self.assertLess(find_one("chorushub-*-linux-x64.tgz").stat().st_size, 25e6)
+        # A test build is larger, and not as fast.
+        packed_bytes, cold_seconds, warm_seconds, end_seconds = (15e6, 3, 0.8, 2) if IS_STATIC else (30e6, 60, 60, TIMEOUT)
+        self.assertLess(find_one("chorushub-*-linux-x64.tgz").stat().st_size, packed_bytes)
         with run_hub(self.launcher, self.folder / "hub") as hub:
             environment = self.environment | {"npm_config_cache": str(self.folder / "empty")}
-            command = ["npx", "-y", "chorushub", "mcp", "--register", "npx", "--hub", hub]
-            began = time.monotonic()
-            server = subprocess.Popen(
-                command, env=environment, text=True, start_new_session=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )
-            assert server.stdin is not None and server.stdout is not None
-            server.stdin.write(INITIALIZE)
-            server.stdin.flush()
-            self.assertIn('"serverInfo"', server.stdout.readline())
-            print(f"npx, empty cache: first answer after {time.monotonic() - began:.1f} s")
-            server.stdin.close()
-            server.wait(TIMEOUT)
-            server.stdout.close()
-            left = run("pgrep", "-g", server.pid, check=False).stdout
-            self.assertEqual(left, "", "processes of its session are left")
+            for cache, most_seconds in (("empty", cold_seconds), ("warm", warm_seconds)):
+                with self.subTest(cache):
+                    self.check_mcp_session(hub, environment, most_seconds, end_seconds)
+
+    def check_mcp_session(self, hub: str, environment: dict[str, str], most_seconds: float, end_seconds: float) -> None:
+        began = time.monotonic()
+        server = subprocess.Popen(
+            ["npx", "-y", "chorushub", "mcp", "--register", "npx", "--hub", hub],
+            env=environment, text=True, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(INITIALIZE)
+        server.stdin.flush()
+        self.assertIn('"serverInfo"', server.stdout.readline())
+        seconds = time.monotonic() - began
+        print(f"npx: first answer after {seconds:.1f} s")
+        self.assertLess(seconds, most_seconds)
+        server.stdin.close()
+        server.wait(end_seconds)
+        server.stdout.close()
+        left = run("pgrep", "-g", server.pid, check=False).stdout
+        self.assertEqual(left, "", "processes of its session are left")
 
 
 if __name__ == "__main__":

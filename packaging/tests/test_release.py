@@ -14,8 +14,10 @@ import tempfile
 import unittest
 import zipfile
 
-from support import BINARY_SUM, DIST, PACKAGING, VERSION, find_one, needs, run
+from support import BINARY_SUM, DIST, IS_STATIC, PACKAGING, VERSION, find_one, needs, run
 
+# People wait for the download, and an image or a package is little more than the program.
+MAX_PROGRAM_BYTES = 20_000_000
 AGAIN = os.environ.get("CHORUS_DIST_AGAIN")
 
 
@@ -57,6 +59,12 @@ class ReleaseFiles(unittest.TestCase):
         for path in packages:
             with self.subTest(path.name):
                 self.assertEqual(hashlib.sha256(read_binary(path)).hexdigest(), BINARY_SUM)
+
+    @unittest.skipUnless(IS_STATIC, "a test build is larger")
+    def test_the_program_is_small(self) -> None:
+        with tarfile.open(find_one("chorus-*-x86_64-unknown-linux-musl.tar.gz")) as archive:
+            program = next(member for member in archive if member.name.endswith("/chorus") and member.mode & 0o111)
+        self.assertLessEqual(program.size, MAX_PROGRAM_BYTES)
 
     def test_a_second_run_writes_the_same_bytes(self) -> None:
         assert AGAIN is not None
