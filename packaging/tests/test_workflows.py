@@ -29,8 +29,18 @@ class Workflows(unittest.TestCase):
         for line in used:
             self.assertRegex(line, r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 
+    def test_releases_are_built_with_the_version_of_rust_that_the_crates_name(self) -> None:
+        manifest = (PACKAGING.parent / "Cargo.toml").read_text()
+        named = re.search(r'^rust-version = "([\d.]+)"$', manifest, re.MULTILINE)
+        pinned = re.findall(r"rustup default ([\d.]+)$", self.read_workflow("release"), re.MULTILINE)
+        assert named is not None
+        self.assertEqual([version.rpartition(".")[0] for version in pinned], [named[1]])
+
+    def read_workflow(self, name: str) -> str:
+        return next(path for path in WORKFLOWS if path.stem == name).read_text()
+
     def test_build_jobs_have_no_secrets(self) -> None:
-        text = next(path for path in WORKFLOWS if path.stem == "release").read_text()
+        text = self.read_workflow("release")
         jobs = re.split(r"\n  (?=\w+:\n    name:)", text)
         with_secrets = [job.partition(":")[0] for job in jobs if "secrets." in job]
         self.assertEqual(with_secrets, ["draft"])
