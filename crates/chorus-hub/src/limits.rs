@@ -143,6 +143,9 @@ pub const OUTBOX_SLOT_WAIT: Duration = Duration::from_secs(3);
 
 // Traces
 
+/// Max traces that are recorded a second only because a client asks for it with `traceparent`: enough to follow a program that is
+/// looked at, and too few for a stranger to fill the queue of spans or the disk of the collector.
+pub const CLIENT_TRACES_PER_SECOND: u32 = 100;
 /// Max finished spans that wait for the collector: about a megabyte. Further ones are dropped and counted, so that a collector
 /// that is away costs neither memory nor time.
 pub const SPANS_WAITING: usize = 4_096;

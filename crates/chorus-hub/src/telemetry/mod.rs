@@ -2,6 +2,7 @@
 //!
 //! A hub without `--otlp` has no recorder and no span: every function here then returns after one look at a thread-local.
 
+mod client_trace_limit;
 mod current_span;
 mod span;
 mod span_context;

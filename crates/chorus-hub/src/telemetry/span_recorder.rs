@@ -1,5 +1,6 @@
 //! Decides which traces are recorded, and puts their finished spans into the queue of the exporter.
 
+use super::client_trace_limit::ClientTraceLimit;
 use super::current_span::TraceScope;
 use super::span::{Span, SpanKind, SpanRecord};
 use super::span_context::SpanContext;
@@ -18,6 +19,7 @@ pub struct SpanRecorder(Arc<RecorderInner>);
 struct RecorderInner {
     clock: Clock,
     ratio: SampleRatio,
+    client_traces: ClientTraceLimit,
     queue: QueueInput,
 }
 
@@ -34,13 +36,14 @@ impl SpanRecorder {
         let inner = RecorderInner {
             clock,
             ratio,
+            client_traces: ClientTraceLimit::default(),
             queue,
         };
         (Self(Arc::new(inner)), output)
     }
 
-    /// Begins a span for work that another program or an earlier request caused (`parent`), or that begins here. The program
-    /// that began a trace has decided whether it is recorded.
+    /// Begins a span for work that an earlier request caused (`parent`), or that begins here. Who began a trace has decided
+    /// whether it is recorded.
     pub fn begin_trace(
         &self,
         parent: Option<SpanContext>,
@@ -52,6 +55,32 @@ impl SpanRecorder {
             Some(parent) => parent.is_sampled,
             None => self.0.ratio.is_sampled(trace_id),
         };
+        self.begin_span(parent, trace_id, is_sampled, name.into(), kind)
+    }
+
+    /// Begins a span for work that a client caused, which has decided whether its trace is recorded. That decision is bounded:
+    /// strangers may send `traceparent` too.
+    pub fn begin_client_trace(
+        &self,
+        client: SpanContext,
+        name: impl Into<Cow<'static, str>>,
+        kind: SpanKind,
+    ) -> BegunTrace {
+        let trace_id = client.trace_id;
+        let is_sampled = client.is_sampled
+            && (self.0.ratio.is_sampled(trace_id)
+                || self.0.client_traces.admit(self.0.clock.monotonic_now()));
+        self.begin_span(Some(client), trace_id, is_sampled, name.into(), kind)
+    }
+
+    fn begin_span(
+        &self,
+        parent: Option<SpanContext>,
+        trace_id: u128,
+        is_sampled: bool,
+        name: Cow<'static, str>,
+        kind: SpanKind,
+    ) -> BegunTrace {
         // A collector that is away must not cost the work of making spans that are dropped.
         let is_recording = is_sampled && !self.0.queue.is_full();
         if is_sampled && !is_recording {
@@ -64,7 +93,7 @@ impl SpanRecorder {
                 is_sampled,
             };
             let parent_id = parent.map(|parent| parent.span_id);
-            let span = Span::begin(self, context, parent_id, name.into(), kind);
+            let span = Span::begin(self, context, parent_id, name, kind);
             if let Some(scope) = span.scope() {
                 return BegunTrace {
                     scope,

@@ -30,8 +30,10 @@ impl RequestSpan {
             Some(route) => format!("{method} {route}"),
             None => method.to_owned(),
         };
-        let parent = parse_parent(request.headers());
-        let begun = recorder.begin_trace(parent, name, SpanKind::Server);
+        let begun = match parse_parent(request.headers()) {
+            Some(client) => recorder.begin_client_trace(client, name, SpanKind::Server),
+            None => recorder.begin_trace(None, name, SpanKind::Server),
+        };
         let BegunTrace { scope, mut span } = begun;
         if let Some(span) = &mut span {
             span.set_text("http.request.method", method);

@@ -40,11 +40,12 @@ impl CallTrace {
 fn begin_span(request: &TraceScope, meta: &RequestMetaObject, tool: &str) -> BegunTrace {
     let named = meta.get("traceparent").and_then(Value::as_str);
     let named = named.and_then(SpanContext::parse);
-    let parent = named.unwrap_or(request.context());
     let name = format!("tools/call {tool}");
-    let mut begun = request
-        .recorder()
-        .begin_trace(Some(parent), name, SpanKind::Server);
+    let recorder = request.recorder();
+    let mut begun = match named {
+        Some(client) => recorder.begin_client_trace(client, name, SpanKind::Server),
+        None => recorder.begin_trace(Some(request.context()), name, SpanKind::Server),
+    };
     // Both are true: the model's program caused the call, and the request carried it.
     if let (Some(span), Some(_), true) = (&mut begun.span, named, request.is_recording()) {
         span.link_to(request.context());

@@ -3,7 +3,12 @@
 //! Counts are of the whole process, in which `cargo test` runs other stories at the same time. So a story compares what it
 //! reads before and after, and expects a rise of at least its own.
 
-use crate::support::hub::Hub;
+use crate::support::actors::market::{
+    job_request, register_requester, register_worker, request_job, success_result,
+};
+use crate::support::hub::{Hub, eventually};
+use serde_json::json;
+use std::time::Duration;
 
 /// What `GET /metrics` answered.
 struct Scrape {
@@ -92,4 +97,39 @@ sqlite_story!(a_leap_of_the_clock_is_counted, |hub| async {
     hub.maintain().await;
     let after = Scrape::read(&hub).await;
     after.assert_risen_by(1.0, "chorus_clock_leaps_total", &before);
+});
+
+// OPS-01, R-72
+memory_story!(ended_jobs_and_given_up_posts_are_counted, |hub| async {
+    let boss = register_requester(&hub).await;
+    let worker = register_worker(&hub, "worker-1").await;
+    let before = Scrape::read(&hub).await;
+    let mut reported = job_request("job-1");
+    reported["callback_url"] = json!("http://127.0.0.1:1/results");
+    for body in [reported, job_request("job-2")] {
+        request_job(&boss, &body).await;
+    }
+    let answer = worker
+        .post("/jobs/job-1/result", &success_result(0.10))
+        .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = boss.post("/jobs/job-2/cancel", &json!({})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    hub.maintain().await;
+    hub.advance(Duration::from_secs(24 * 3_600));
+    eventually("the post to the callback is given up", async || {
+        let activity = hub.operator().activity(0).await;
+        activity
+            .iter()
+            .any(|row| row["type"] == "job_callback_failed")
+    })
+    .await;
+    let after = Scrape::read(&hub).await;
+    for name in [
+        r#"chorus_jobs_total{end="done"}"#,
+        r#"chorus_jobs_total{end="cancelled"}"#,
+        "chorus_outbox_given_up_total",
+    ] {
+        after.assert_risen_by(1.0, name, &before);
+    }
 });

@@ -364,6 +364,31 @@ story!(
     }
 );
 
+// Each hub of several has a bound of its own.
+sqlite_story!(
+    strangers_cannot_have_more_traces_recorded_than_a_bound,
+    with(|settings| {
+        Collector::install(settings);
+        let export = settings.hub.trace_export.as_mut().unwrap();
+        export.ratio = "0".parse::<SampleRatio>().unwrap();
+    }),
+    |hub| async {
+        // OPS-05
+        let ask_for_trace = async || {
+            let request = hub.anonymous().request("GET", "/.well-known/chorus.json");
+            let asked = Answer::of(request.header("traceparent", &traceparent("01"))).await;
+            assert_eq!(asked.status, 200, "{asked:?}");
+        };
+        for _ in 0..130 {
+            ask_for_trace().await;
+        }
+        hub.advance(Duration::from_secs(1));
+        ask_for_trace().await;
+        let tree = client_trace(&mut hub).await;
+        assert_eq!(tree.0.len(), 101);
+    }
+);
+
 story!(a_hub_without_a_collector_sends_no_trace, |hub| async {
     // OPS-05: off unless it is asked for
     let mut webhook = Webhook::replying(Reply::ok()).await;
