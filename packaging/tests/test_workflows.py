@@ -23,6 +23,10 @@ class Workflows(unittest.TestCase):
     def test_they_fit_the_schema_of_workflows(self) -> None:
         run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
 
+    @needs("hadolint")
+    def test_the_linter_of_dockerfiles_finds_nothing(self) -> None:
+        run("hadolint", PACKAGING.parent / "deploy/Dockerfile")
+
     def test_actions_are_pinned_by_commit(self) -> None:
         used = [line for path in WORKFLOWS for line in path.read_text().splitlines() if "uses:" in line]
         self.assertGreater(len(used), 5)
