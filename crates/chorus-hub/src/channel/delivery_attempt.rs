@@ -96,7 +96,7 @@ async fn attempt_delivery(hub: &HubContext, leased_row: OutboxRow) -> Result<()>
         }
         AttemptPlan::Post(ready) => (ready.seq, post_delivery(hub, &leased_row, ready).await),
     };
-    let retry_at = outbox::next_attempt_at(&leased_row, hub.clock().now());
+    let retry_at = outbox::next_attempt_at(&leased_row, hub.expiry_clock());
     let untaken = hub
         .store()
         .write(async move |txn| {

@@ -3,6 +3,7 @@
 use super::Delivery;
 use super::outgoing::PostError;
 use crate::Result;
+use crate::clock_watch::ExpiryClock;
 use crate::limits;
 use crate::store::outbox::{self, NewOutboxRow, OutboxRow, RetryClass};
 use crate::store::{DbError, OwnerId, WriteTxn};
@@ -173,17 +174,15 @@ impl Delivery {
     }
 }
 
-/// When to try again; `None` when the row has been tried for long enough.
-pub(crate) fn next_attempt_at(leased_row: &OutboxRow, now: UnixMicros) -> Option<UnixMicros> {
-    let due_at = now.saturating_add(backoff(
-        leased_row.attempts,
-        crate::random::random_value::<f64>(),
-    ));
-    (due_at
-        < leased_row
-            .created_at
-            .saturating_add(limits::OUTBOX_GIVE_UP_AFTER))
-    .then_some(due_at)
+/// When to try again; `None` when the row has been tried for long enough. By the wall clock alone, a leap would give up what was
+/// hardly tried (D-123).
+pub(crate) fn next_attempt_at(leased_row: &OutboxRow, clock: ExpiryClock) -> Option<UnixMicros> {
+    let pause = backoff(leased_row.attempts, crate::random::random_value::<f64>());
+    let give_up_at = leased_row
+        .created_at
+        .saturating_add(limits::OUTBOX_GIVE_UP_AFTER);
+    let present = clock.now_since(leased_row.created_at);
+    (present.saturating_add(pause) < give_up_at).then(|| clock.now().saturating_add(pause))
 }
 
 /// 1 s, 2 s, 4 s … 5 min, and up to half as much on top, so that posts that failed together are not tried again together.

@@ -41,8 +41,9 @@ pub async fn propose_accord(
         let now = txn.now();
         let grantor = find_owned_org(&txn.tx, &grantor, agent_id).await?;
         let grantee = find_org(&txn.tx, &new.grantee.0).await?;
-        table::delete_expired_accords(&txn.tx, grantor.id, now).await?;
-        if table::count_accords_by_grantor(&txn.tx, grantor.id).await? >= limits::ACCORDS_PER_ORG {
+        table::delete_expired_accords(&txn.tx, grantor.id, txn.expiry_clock()).await?;
+        let granted = table::count_accords_by_grantor(&txn.tx, grantor.id, now).await?;
+        if granted >= limits::ACCORDS_PER_ORG {
             let message = format!(
                 "an organisation grants at most {} accords; revoke one first",
                 limits::ACCORDS_PER_ORG

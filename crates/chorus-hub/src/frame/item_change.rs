@@ -4,6 +4,7 @@
 use super::Frames;
 use super::open_items::may_take_part;
 use super::resolve_scope::ResolvedScope;
+use crate::clock_watch::ExpiryClock;
 use crate::identity::Agent;
 use crate::store::open_items::{self as table, ItemEnd, NewOpenItem, OpenItemRecord};
 use crate::store::{AgentId, DbConnection, OpenItemId, RowId, SubjectId, WriteTxn, orgs};
@@ -222,12 +223,13 @@ async fn write_item(
     keep_for: Duration,
 ) -> crate::Result<ItemOutcome> {
     let now = txn.now();
+    let clock = txn.expiry_clock();
     let expires_at = now.saturating_add(keep_for);
-    table::trim_subject_items(&txn.tx, subject, now).await?;
+    table::trim_subject_items(&txn.tx, subject, clock).await?;
     if let Some(known) = table::find_item(&txn.tx, subject, new.frame_id).await? {
         // a repeated frame gets the first answer and opens nothing again.
         return Ok(match known.sender == new.sender {
-            true if known.is_open(now) => ItemOutcome::kept_until(known.expires_at),
+            true if known.is_open(clock) => ItemOutcome::kept_until(known.expires_at),
             true => ItemOutcome {
                 kept: Some(true),
                 ..ItemOutcome::default()
@@ -236,7 +238,7 @@ async fn write_item(
         });
     }
     if let Some(lease_id) = new.lease_id {
-        let held = table::find_leases(&txn.tx, new.sender, lease_id, now).await?;
+        let held = table::find_leases(&txn.tx, new.sender, lease_id, clock).await?;
         if let Some(held) = held.iter().find(|held| held.subject == subject) {
             if locked_resource(&held.frame) == locked_resource(&new.frame) {
                 table::renew_lock(&txn.tx, held.id, new, expires_at).await?;
@@ -275,7 +277,7 @@ async fn extend_lease(
         let now = txn.now();
         let latest = now.saturating_add(limits::OPEN_ITEM_RETENTION_MAX);
         let mut outcome = ItemOutcome::not_kept();
-        for held in table::find_leases(&txn.tx, sender, lease_id, now).await? {
+        for held in table::find_leases(&txn.tx, sender, lease_id, txn.expiry_clock()).await? {
             // A repeated frame extends once.
             let is_repeated = held.extended_by.as_deref() == Some(&*extended_by.to_string());
             let expires_at = match is_repeated {
@@ -303,7 +305,8 @@ async fn release_lease(
         .store()
         .write(async move |txn| {
             let now = txn.now();
-            for held in table::find_leases(&txn.tx, sender, lease_id, now).await? {
+            let clock = txn.expiry_clock();
+            for held in table::find_leases(&txn.tx, sender, lease_id, clock).await? {
                 table::end_item(&txn.tx, held.id, ItemEnd::Released, &ended_by, now).await?;
             }
             Ok(())
@@ -322,13 +325,13 @@ async fn find_answered(
     let [first, second] = ids;
     let second = second.filter(|id| Some(*id) != first);
     let agent_id = agent.id;
-    let now = frames.context().clock().now();
+    let clock = frames.context().expiry_clock();
     let found = frames.context().store().read(async move |tx| {
         let mut found = Vec::new();
         for id in [first, second].into_iter().flatten() {
-            found.extend(table::find_items_of_frame(tx, OpenItemKind::Decision, id, now).await?);
+            found.extend(table::find_items_of_frame(tx, OpenItemKind::Decision, id, clock).await?);
         }
-        retain_addressed(tx, agent_id, found, now).await
+        retain_addressed(tx, agent_id, found, clock.now()).await
     });
     Ok(found.await?)
 }
@@ -340,21 +343,22 @@ async fn find_taken(
     handover: AgentHandover,
 ) -> Result<Vec<OpenItemRecord>, FrameError> {
     let agent_id = agent.id;
-    let now = frames.context().clock().now();
+    let clock = frames.context().expiry_clock();
     let found = frames.context().store().read(async move |tx| {
         let refs = handover.pointer_refs.iter().flatten();
         let named: Vec<&str> = refs
             .filter_map(|reference| reference.strip_prefix(FRAME_REF_PREFIX))
             .collect();
         if named.is_empty() {
-            let repeated = find_repeated_handover(tx, agent_id, &handover, now).await?;
-            return retain_addressed(tx, agent_id, repeated.into_iter().collect(), now).await;
+            let repeated = find_repeated_handover(tx, agent_id, &handover, clock).await?;
+            return retain_addressed(tx, agent_id, repeated.into_iter().collect(), clock.now())
+                .await;
         }
         let mut found = Vec::new();
         for id in named.into_iter().filter_map(|id| id.parse().ok()) {
-            found.extend(table::find_items_of_frame(tx, OpenItemKind::Handover, id, now).await?);
+            found.extend(table::find_items_of_frame(tx, OpenItemKind::Handover, id, clock).await?);
         }
-        retain_addressed(tx, agent_id, found, now).await
+        retain_addressed(tx, agent_id, found, clock.now()).await
     });
     Ok(found.await?)
 }
@@ -363,7 +367,7 @@ async fn find_repeated_handover(
     tx: &DbConnection<'_>,
     agent: AgentId,
     taken: &AgentHandover,
-    now: UnixMicros,
+    clock: ExpiryClock,
 ) -> crate::Result<Option<OpenItemRecord>> {
     let is_repeated = |record: &OpenItemRecord| {
         record.item == OpenItemKind::Handover
@@ -376,7 +380,7 @@ async fn find_repeated_handover(
     let mut before = OpenItemId::AFTER_ALL;
     loop {
         let (page, is_complete) =
-            table::list_items(tx, agent.into(), Some(agent), before, now).await?;
+            table::list_items(tx, agent.into(), Some(agent), before, clock).await?;
         let last = page.last().map(|record| record.id);
         if let Some(found) = page.into_iter().find(is_repeated) {
             return Ok(Some(found));

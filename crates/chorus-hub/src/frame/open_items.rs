@@ -7,6 +7,7 @@ use super::resolve_scope::resolve_scope;
 use super::roster::hide_scope_refusal;
 use super::session::FrameSession;
 use crate::Principal;
+use crate::clock_watch::ExpiryClock;
 use crate::identity::{Agent, find_agent};
 use crate::store::open_items::{self as table, ItemEnd, OpenItemRecord};
 use crate::store::orgs::{self, OrgMemberRecord};
@@ -150,7 +151,7 @@ async fn collect_items(
     mut before: OpenItemId,
     admits: impl Fn(&OpenItemRecord) -> bool,
 ) -> Result<(Vec<OpenItem>, Option<OpenItemId>), FrameError> {
-    let now = frames.context().clock().now();
+    let clock = frames.context().expiry_clock();
     let mut items = Vec::new();
     let mut page_bytes = PAGE_FRAME_BYTES;
     loop {
@@ -158,12 +159,12 @@ async fn collect_items(
             .context()
             .store()
             .read(async move |tx| {
-                Ok(table::list_items(tx, place.subject, place.member, before, now).await?)
+                Ok(table::list_items(tx, place.subject, place.member, before, clock).await?)
             })
             .await?;
         for record in &records {
             if admits(record) && is_readable(frames, reader, record).await? {
-                let item = to_open_item(record, now)?;
+                let item = to_open_item(record, clock)?;
                 page_bytes += serde_json::to_string(&item).map_err(Error::internal)?.len() + 1;
                 if page_bytes > limits::LIST_PAGE_BYTES && !items.is_empty() {
                     return Ok((items, Some(before)));
@@ -178,7 +179,8 @@ async fn collect_items(
     }
 }
 
-fn to_open_item(record: &OpenItemRecord, now: UnixMicros) -> Result<OpenItem, FrameError> {
+fn to_open_item(record: &OpenItemRecord, clock: ExpiryClock) -> Result<OpenItem, FrameError> {
+    let now = clock.now_since(record.opened_at);
     let left_ms = record.expires_at.0.saturating_sub(now.0) / 1_000;
     Ok(OpenItem {
         frame_id: record.frame_id,
@@ -323,9 +325,10 @@ pub async fn take_handover(
     let taken_by = format!("{} {session}", agent.handle.as_deref().unwrap_or_default());
     let record = frames.context().store().write(async move |txn| {
         let now = txn.now();
+        let clock = txn.expiry_clock();
         let record = table::find_item(&txn.tx, subject, id)
             .await?
-            .filter(|record| record.expires_at > now)
+            .filter(|record| !record.is_over(clock))
             .ok_or_else(|| unknown_item(&frame_id))?;
         if !may_take_part(&txn.tx, agent_id, &record, now).await? {
             return Err(unknown_item(&frame_id));
@@ -378,9 +381,10 @@ pub async fn withdraw_item(
     let can_read = place.is_ok();
     let record = frames.context().store().write(async move |txn| {
         let now = txn.now();
+        let clock = txn.expiry_clock();
         let record = table::find_item(&txn.tx, subject, id)
             .await?
-            .filter(|record| record.expires_at > now)
+            .filter(|record| !record.is_over(clock))
             .filter(|record| can_read || record.sender == agent_id)
             .ok_or_else(|| unknown_item(&frame_id))?;
         if record.sender != agent_id {

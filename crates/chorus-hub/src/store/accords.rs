@@ -2,6 +2,7 @@
 
 use super::orgs::{parse_stored_handle, parse_stored_role};
 use super::{DbConnection, DbError, OrgId, SqlParam, SqlRow};
+use crate::clock_watch::ExpiryClock;
 use chorus_wire::frame::organisation::{Accord, AccordReach, AccordStatus};
 use chorus_wire::identity::Handle;
 use chorus_wire::time::UnixMicros;
@@ -119,17 +120,15 @@ pub(crate) async fn list_granted_accords(
         .collect()
 }
 
-/// Counts proposed and accepted accords of the grantor.
+/// Counts proposed and accepted accords of the grantor, without expired ones.
 pub(crate) async fn count_accords_by_grantor(
     tx: &DbConnection<'_>,
     org: OrgId,
+    now: UnixMicros,
 ) -> Result<usize, DbError> {
-    let row = tx
-        .query_first(
-            "select count(*) from accords where grantor = $1",
-            &[SqlParam::id(org)],
-        )
-        .await?;
+    const SQL: &str = "select count(*) from accords where grantor = $1 and (expires_at is null or expires_at > $2)";
+    let params = [SqlParam::id(org), SqlParam::Int(now.0)];
+    let row = tx.query_first(SQL, &params).await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))? as usize)
 }
 
@@ -150,16 +149,22 @@ pub(crate) async fn delete_accord(tx: &DbConnection<'_>, id: &str) -> Result<(),
         .map(drop)
 }
 
-/// Deletes the grantor's expired accords, so that they do not count towards its limit.
+/// Deletes the grantor's expired accords, so that their number is bounded. Those that only seem expired after a leap of the clock
+/// stay: they are in force again when the clock is set right (D-123).
 pub(crate) async fn delete_expired_accords(
     tx: &DbConnection<'_>,
     grantor: OrgId,
-    now: UnixMicros,
+    clock: ExpiryClock,
 ) -> Result<(), DbError> {
-    const SQL: &str = "delete from accords where grantor = $1 and expires_at <= $2";
-    tx.execute(SQL, &[SqlParam::id(grantor), SqlParam::Int(now.0)])
-        .await
-        .map(drop)
+    const SQL: &str = "delete from accords where grantor = $1 and expires_at <= $2
+        and (expires_at <= $3 or proposed_at >= $4)";
+    let params = [
+        SqlParam::id(grantor),
+        SqlParam::Int(clock.now().0),
+        SqlParam::Int(clock.now_before_leap().0),
+        SqlParam::Int(clock.leaped_at().0),
+    ];
+    tx.execute(SQL, &params).await.map(drop)
 }
 
 /// Deletes the accords of an organisation that ends. Returns the organisations that had granted it one.

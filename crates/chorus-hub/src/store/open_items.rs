@@ -4,6 +4,7 @@ use super::orgs::parse_stored_handle;
 use super::{
     AgentId, ColumnReader, DbConnection, DbError, FromRow, OpenItemId, OrgId, SqlParam, SubjectId,
 };
+use crate::clock_watch::ExpiryClock;
 use chorus_wire::frame::{FrameScope, OpenItemKind};
 use chorus_wire::identity::Handle;
 use chorus_wire::time::UnixMicros;
@@ -58,8 +59,13 @@ pub(crate) struct OpenItemRecord {
 }
 
 impl OpenItemRecord {
-    pub fn is_open(&self, now: UnixMicros) -> bool {
-        self.ended_as.is_none() && self.expires_at > now
+    pub fn is_open(&self, clock: ExpiryClock) -> bool {
+        self.ended_as.is_none() && !self.is_over(clock)
+    }
+
+    /// Whether its time is over, whether it has ended before or not.
+    pub fn is_over(&self, clock: ExpiryClock) -> bool {
+        clock.is_over(self.opened_at, self.expires_at)
     }
 }
 
@@ -102,18 +108,31 @@ impl FromRow for OpenItemRecord {
     }
 }
 
+/// The present, the present without the last leap of the clock, and when it leaped. An item that was opened before the leap ends by
+/// the second, so that a leap neither deletes nor hides it (D-123). A claim that is renewed afterwards keeps the time at which it
+/// was opened: it may last longer by the leap, for a day at most.
+fn clock_params(clock: ExpiryClock) -> [SqlParam<'static>; 3] {
+    [
+        SqlParam::Int(clock.now().0),
+        SqlParam::Int(clock.now_before_leap().0),
+        SqlParam::Int(clock.leaped_at().0),
+    ]
+}
+
 /// Deletes the expired items of a subject, and the ended ones when there are many, so that it never has more rows than twice
 /// its limit, whatever retention does.
 pub(crate) async fn trim_subject_items(
     tx: &DbConnection<'_>,
     subject: SubjectId,
-    now: UnixMicros,
+    clock: ExpiryClock,
 ) -> Result<(), DbError> {
-    const EXPIRED: &str = "delete from open_items where subject = $1 and expires_at <= $2";
+    const EXPIRED: &str = "delete from open_items where subject = $1 and expires_at <= $2
+        and (expires_at <= $3 or opened_at >= $4)";
     const ENDED: &str = "delete from open_items where subject = $1 and ended_at is not null
         and (select count(*) from open_items where subject = $1 and ended_at is not null) >= $2";
-    tx.execute(EXPIRED, &[SqlParam::id(subject), SqlParam::Int(now.0)])
-        .await?;
+    let [now, now_before_leap, leaped_at] = clock_params(clock);
+    let params = [SqlParam::id(subject), now, now_before_leap, leaped_at];
+    tx.execute(EXPIRED, &params).await?;
     let max = SqlParam::Int(limits::OPEN_ITEMS_PER_HANDLE as i64);
     tx.execute(ENDED, &[SqlParam::id(subject), max])
         .await
@@ -182,16 +201,20 @@ pub(crate) async fn find_items_of_frame(
     tx: &DbConnection<'_>,
     item: OpenItemKind,
     frame_id: Uuid,
-    now: UnixMicros,
+    clock: ExpiryClock,
 ) -> Result<Vec<OpenItemRecord>, DbError> {
     const SQL: &str = select_items!(
-        "where frame_id = $1 and item = $2 and ended_at is null and expires_at > $3 order by id"
+        "where frame_id = $1 and item = $2 and ended_at is null
+         and (expires_at > $3 or expires_at > $4 and opened_at < $5) order by id"
     );
     let frame_id = frame_id.to_string();
+    let [now, now_before_leap, leaped_at] = clock_params(clock);
     let params = [
         SqlParam::Text(&frame_id),
         SqlParam::Text(item.as_str()),
-        SqlParam::Int(now.0),
+        now,
+        now_before_leap,
+        leaped_at,
     ];
     let rows = tx.query(SQL, &params).await?;
     rows.into_iter().map(OpenItemRecord::from_row).collect()
@@ -202,16 +225,20 @@ pub(crate) async fn find_leases(
     tx: &DbConnection<'_>,
     sender: AgentId,
     lease_id: Uuid,
-    now: UnixMicros,
+    clock: ExpiryClock,
 ) -> Result<Vec<OpenItemRecord>, DbError> {
     const SQL: &str = select_items!(
-        "where sender = $1 and lease_id = $2 and ended_at is null and expires_at > $3 order by id"
+        "where sender = $1 and lease_id = $2 and ended_at is null
+         and (expires_at > $3 or expires_at > $4 and opened_at < $5) order by id"
     );
     let lease_id = lease_id.to_string();
+    let [now, now_before_leap, leaped_at] = clock_params(clock);
     let params = [
         SqlParam::id(sender),
         SqlParam::Text(&lease_id),
-        SqlParam::Int(now.0),
+        now,
+        now_before_leap,
+        leaped_at,
     ];
     let rows = tx.query(SQL, &params).await?;
     rows.into_iter().map(OpenItemRecord::from_row).collect()
@@ -298,18 +325,22 @@ pub(crate) async fn list_items(
     subject: SubjectId,
     member: Option<AgentId>,
     before: OpenItemId,
-    now: UnixMicros,
+    clock: ExpiryClock,
 ) -> Result<(Vec<OpenItemRecord>, bool), DbError> {
     const SQL: &str = select_items!(
         "where subject in (select cast($1 as bigint) union all
                            select org from members where member = $2 and accepted_at is not null)
-         and id < $3 and ended_at is null and expires_at > $4 order by id desc"
+         and id < $3 and ended_at is null
+         and (expires_at > $4 or expires_at > $5 and opened_at < $6) order by id desc"
     );
+    let [now, now_before_leap, leaped_at] = clock_params(clock);
     let params = [
         SqlParam::id(subject),
         SqlParam::optional_id(member),
         SqlParam::id(before),
-        SqlParam::Int(now.0),
+        now,
+        now_before_leap,
+        leaped_at,
     ];
     let (rows, is_complete) = tx
         .query_within_bytes(SQL, &params, limits::LIST_PAGE_BYTES)

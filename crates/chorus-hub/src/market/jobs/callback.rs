@@ -37,7 +37,7 @@ async fn post_job_callback(hub: &HubContext, mut leased_row: OutboxRow) -> Resul
         }
         Err(error) => PostOutcome::Blocked(error.to_string()),
     };
-    let retry_at = next_attempt_at(&leased_row, hub.clock().now());
+    let retry_at = next_attempt_at(&leased_row, hub.expiry_clock());
     let given_up = hub
         .store()
         .write(async move |txn| {

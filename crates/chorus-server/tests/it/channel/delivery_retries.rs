@@ -3,6 +3,7 @@
 use super::delivery_failures::{DAY, broken, later, taken};
 use crate::support::actors::remote_member::{OwnedChannel, RemoteMember, callback};
 use crate::support::actors::{Answer, Reply};
+use crate::support::hub::YEAR_MICROS;
 use serde_json::json;
 use std::time::Duration;
 
@@ -99,6 +100,23 @@ story!(a_post_that_a_stop_cut_short_is_made_again, |hub| async {
     hub.advance(Duration::from_secs(61));
     hub.maintain().await;
     assert_eq!(oak.texts(1).await, ["one"]);
+});
+
+story!(a_leap_of_the_clock_gives_up_no_delivery, |hub| async {
+    // R-72, D-123: it is tried for a day that passes, not for one that the clock skips
+    let room = OwnedChannel::create(&hub, "alice").await;
+    let mut oak =
+        RemoteMember::scripted(&hub, |turn| if turn < 2 { broken() } else { taken() }).await;
+    room.add_remote("oak", &oak.url()).await;
+    room.post_message("one").await;
+    assert_eq!(oak.texts(1).await, ["one"]);
+    hub.maintain().await;
+    hub.leap(YEAR_MICROS);
+    hub.maintain().await;
+    assert_eq!(oak.texts(1).await, ["one"]);
+    later(&hub, Duration::from_secs(10)).await;
+    assert_eq!(oak.texts(1).await, ["one"]);
+    assert_eq!(room.member_changes().await, ["oak joined"]);
 });
 
 story!(

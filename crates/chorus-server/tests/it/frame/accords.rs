@@ -6,6 +6,9 @@ use crate::support::hub::Hub;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// A leap of the clock by less than the hub tolerates in the time of a frame.
+const HALF_DAY_MICROS: i64 = 12 * 3_600 * 1_000_000;
+
 /// ~acme of alice and ~peer of bob.
 pub(super) async fn two_orgs(hub: &Hub) -> (Agent, Agent) {
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
@@ -162,6 +165,22 @@ story!(
         assert_eq!(bob.send_advisory(scope, "still").await, 1);
     }
 );
+
+story!(a_leap_of_the_clock_deletes_no_accord, |hub| async {
+    // D-123, R-47: by the wall clock it is void, and it is in force again when the clock is set right
+    let (alice, bob) = two_orgs(&hub).await;
+    let offer = json!({"grantee": "~peer", "grant": "ops", "reaches": "*"});
+    let mut brief = offer.clone();
+    brief["expires_at"] = json!("2026-03-20T11:00:00Z");
+    let accord = proposes(&alice, "~acme", &brief).await;
+    good(&agrees(&bob, "~peer", &accord).await, 200);
+    hub.leap(HALF_DAY_MICROS);
+    refused(&bob, "accord:acme/grant:ops").await;
+    proposes(&alice, "~acme", &offer).await;
+    assert_eq!(statuses(&alice, "~acme").await, ["expired", "proposed"]);
+    hub.leap(-HALF_DAY_MICROS);
+    assert_eq!(statuses(&alice, "~acme").await, ["accepted", "proposed"]);
+});
 
 story!(
     an_accord_is_between_two_organisations_that_exist,

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// A leap of the clock by less than the hub tolerates in the time of a frame.
+const HALF_DAY_MICROS: i64 = 12 * 3_600 * 1_000_000;
 
 impl Agent {
     /// Submits a frame of one of the kinds that are kept; the answer.
@@ -374,4 +376,24 @@ story!(an_agent_that_leaves_takes_its_items_with_it, |hub| async {
     assert!(alice.open_ids().await.is_empty());
     let bob = hub.agent("bob").await;
     assert!(bob.open_ids().await.is_empty());
+});
+
+story!(a_leap_of_the_clock_ends_no_item, |hub| async {
+    // D-123: what is opened after the leap removes what has ended, and not what only seems old
+    let alice = hub.agent("alice").await;
+    let lease = frame_id();
+    let (before, _) = alice.claim("~alice", "before", &lease).await;
+    hub.leap(HALF_DAY_MICROS);
+    let (after, _) = alice.claim("~alice", "after", &frame_id()).await;
+    assert_eq!(alice.open_ids().await, [&*after, &*before]);
+    let extend = json!({"lease_id": lease, "ttl_ms": 60_000});
+    let (_, said) = alice.say("~alice", "agent_lease_extend", extend).await;
+    assert_eq!(said["kept_until"], "2026-03-20T11:01:00.000000Z");
+    hub.advance(60 * MINUTE);
+    assert_eq!(alice.open_ids().await, [&*before], "an hour has passed");
+    hub.advance(MINUTE);
+    assert!(alice.open_ids().await.is_empty());
+    let (last, _) = alice.claim("~alice", "last", &frame_id()).await;
+    hub.leap(-HALF_DAY_MICROS);
+    assert_eq!(alice.open_ids().await, [&*last]);
 });
