@@ -2,9 +2,9 @@
 
 use crate::support::actors::market::{
     assert_credits_conserved, assert_market_refused, balance_and_held, job_request, job_state,
-    register_requester, register_worker, request_job, success_result,
+    register_requester, register_trader, register_worker, request_job, skill_offer, success_result,
 };
-use crate::support::actors::{Agent, Answer};
+use crate::support::actors::{Agent, Answer, Reply, Webhook};
 use crate::support::hub::YEAR_MICROS;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -107,6 +107,34 @@ story!(
         hub.maintain().await;
         assert_eq!(states().await, (json!("done"), json!("open")));
         assert_credits_conserved(&hub).await;
+    }
+);
+
+story!(
+    a_leap_of_the_clock_dispatches_no_job_again_whose_post_is_under_way,
+    |hub| async {
+        // R-62, D-123
+        let mut endpoint = Webhook::replying(Reply::held_ok()).await;
+        let url = format!("http://127.0.0.1:{}/jobs", endpoint.port());
+        let boss = register_requester(&hub).await;
+        register_trader(&hub, "worker-1", skill_offer(0.10), Some(&url)).await;
+        request_job(&boss, &job_with_deadline("job-1", 600_000)).await;
+        assert_eq!(endpoint.next_request().await.json()["job_id"], "job-1");
+        hub.leap(YEAR_MICROS);
+        hub.maintain().await;
+        // A second post of the first job would have begun before this one.
+        request_job(&boss, &job_with_deadline("job-2", 600_000)).await;
+        assert_eq!(endpoint.next_request().await.json()["job_id"], "job-2");
+        assert!(endpoint.received_nothing());
+        // The lease lasts as long as it would have without the leap: the jobs of a hub that stopped are posted again.
+        hub.advance(Duration::from_secs(61));
+        hub.maintain().await;
+        let mut again = Vec::new();
+        for _ in 0..2 {
+            again.push(endpoint.next_request().await.json()["job_id"].to_string());
+        }
+        again.sort();
+        assert_eq!(again, [r#""job-1""#, r#""job-2""#]);
     }
 );
 
