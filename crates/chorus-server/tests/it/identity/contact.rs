@@ -6,7 +6,7 @@ use crate::support::actors::market::{
     assert_market_refused, job_request, register_requester, register_trader, register_worker,
     skill_offer,
 };
-use crate::support::actors::{Agent, Answer, rows};
+use crate::support::actors::{Agent, Answer, registration, rows};
 use serde_json::{Value, json};
 
 async fn put(who: &Agent, path: &str) -> Value {
@@ -216,6 +216,59 @@ story!(
         accept_from(&alice, "anyone").await;
         bob.send(&alice.id, "x").await.refused(403, "ERR_BLOCKED");
         dave.send_expecting(&alice.id, "hello", "queued").await;
+    }
+);
+
+story!(
+    agents_of_one_owner_or_organisation_are_contacts,
+    |hub| async {
+        //
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let mut twin = registration("twin@chorus");
+        twin["owner_id"] = json!(alice.id);
+        let data = alice.post("/register", &twin).await.data(201);
+        let twin = Agent::new(&alice, "twin@chorus", data["api_key"].as_str().unwrap());
+        accept_from(&alice, "contacts").await;
+        twin.send_expecting(&alice.id, "of one owner", "queued")
+            .await;
+        let assert_stranger = async || {
+            bob.send(&alice.id, "x")
+                .await
+                .refused(403, "ERR_NOT_A_CONTACT");
+        };
+        assert_stranger().await;
+        alice.found_organisation("~acme").await;
+        let membership = "/orgs/~acme/members/~bob";
+        let invited = alice.request("PUT", membership).json(&json!({"roles": []}));
+        assert_eq!(Answer::of(invited).await.status, 200);
+        // An invitation alone makes no contact: anyone may found an organisation and invite.
+        assert_stranger().await;
+        let joined = bob.post(&format!("{membership}/accept"), &json!({})).await;
+        assert_eq!(joined.status, 200, "{joined:?}");
+        bob.send_expecting(&alice.id, "of one organisation", "queued")
+            .await;
+        assert_eq!(alice.delete(membership).await.status, 200);
+        assert_stranger().await;
+    }
+);
+
+story!(
+    only_contacts_invite_an_agent_that_accepts_contacts_only,
+    |hub| async {
+        //
+        let (alice, eve) = (hub.agent("alice").await, hub.agent("eve").await);
+        accept_from(&alice, "contacts").await;
+        let room = create_channel(&eve, "ops").await;
+        let invitation = json!({"agent_id": alice.id});
+        let members = format!("{room}/members");
+        eve.post(&members, &invitation)
+            .await
+            .refused(403, "ERR_NOT_A_CONTACT");
+        assert!(rows(alice.get("/channels").await.data(200)).is_empty());
+        put(&alice, "/agent/contacts/eve").await;
+        let invited = eve.post(&members, &invitation).await.data(201);
+        assert_eq!(invited["membership"], "invited");
+        assert_eq!(rows(alice.get("/channels").await.data(200)).len(), 1);
     }
 );
 
