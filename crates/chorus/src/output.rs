@@ -74,6 +74,12 @@ pub fn print_list<T: Serialize>(
     }
 }
 
+/// The width of a column: that of its title or its widest cell.
+pub fn column_width<'a>(title: &str, cells: impl Iterator<Item = &'a str>) -> usize {
+    let widths = cells.map(|cell| cell.chars().count());
+    widths.chain([title.len()]).max().unwrap_or(0)
+}
+
 /// A session id for people: the first block of a UUID on a terminal, else the whole of it.
 pub fn short_session(session: &str) -> String {
     let is_uuid = session.len() == 36 && uuid::Uuid::try_parse(session).is_ok();

@@ -16,12 +16,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .list_directory()
         .await?;
     rows.retain(|row| row.online || !args.online);
-    let width = rows
-        .iter()
-        .map(|row| row.agent_id.chars().count())
-        .max()
-        .unwrap_or(0);
-    let width = width.max("AGENT".len());
+    let width = output::column_width("AGENT", rows.iter().map(|row| row.agent_id.as_str()));
     let header = format!("{:width$}  ONLINE   REACH     CULTURE   LANGUAGES", "AGENT");
     let empty = match args.online {
         true => "no agent is online; chorus discover lists all",

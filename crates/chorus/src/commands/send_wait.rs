@@ -40,24 +40,15 @@ impl SentMessage<'_> {
         timeout: Duration,
     ) -> Result<(), Fail> {
         let trace_id = self.accepted.sent.trace_id.to_string();
-        let goal = match fact {
-            WaitedFact::Shown => "shown",
-            WaitedFact::Answer => "answered",
+        let (goal, awaited) = match fact {
+            WaitedFact::Shown => ("shown", "until it is shown"),
+            WaitedFact::Answer => ("answered", "until it is answered"),
         };
         let client = &command.client;
-        let line = WaitLine::begin(common.json, goal, timeout);
-        let drawing = async {
-            match &line {
-                Some(line) => line.draw(client, &trace_id).await,
-                None => std::future::pending().await,
-            }
-        };
-        let heard = tokio::select! {
-            heard = self.hear_fact(client, fact, timeout) => heard,
-            () = drawing => return Ok(()),
-        };
-        drop(line);
-        if let Some(heard) = heard? {
+        let line = WaitLine::begin(common.json, awaited, timeout);
+        let hearing = self.hear_fact(client, fact, timeout);
+        let heard = WaitLine::draw_message(line, client, &trace_id, hearing).await?;
+        if let Some(heard) = heard {
             heard.take_fact(common, command).await;
             return Ok(());
         }

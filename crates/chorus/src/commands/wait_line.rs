@@ -1,9 +1,10 @@
-//! The running line of a command that waits: how long it has waited, and what the hub knows of the message.
+//! The running line of a command that waits: how long it has waited, and what the hub knows of a message.
 
 use super::duration::format_duration;
 use crate::output;
 use chorus_client::HubClient;
 use chorus_wire::message::MessageStatus;
+use std::convert::Infallible;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -26,7 +27,7 @@ impl WaitLine {
         if json || !std::io::stderr().is_terminal() {
             return None;
         }
-        output::print_aside(json, "Ctrl-C stops waiting, the message stays sent");
+        output::print_aside(json, "Ctrl-C stops waiting; what was sent stays sent");
         Some(Self {
             started: Instant::now(),
             timeout,
@@ -34,30 +35,66 @@ impl WaitLine {
         })
     }
 
-    /// Draws the line again and again; it never returns. A hub that does not answer leaves the last known state.
-    pub async fn draw(&self, client: &HubClient, trace_id: &str) {
+    /// Draws the state of a message and the time while `work` runs, and returns the outcome of `work`.
+    pub async fn draw_message<T>(
+        line: Option<Self>,
+        client: &HubClient,
+        trace_id: &str,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let Some(line) = line else {
+            return work.await;
+        };
+        tokio::select! {
+            outcome = work => outcome,
+            never = line.repeat_message(client, trace_id) => match never {},
+        }
+    }
+
+    /// Draws the time again and again.
+    pub async fn repeat_time(line: Option<&Self>) -> Infallible {
+        let Some(line) = line else {
+            return std::future::pending().await;
+        };
+        loop {
+            line.draw("");
+            tokio::time::sleep(DRAW_INTERVAL).await;
+        }
+    }
+
+    /// Clears the line before a result is printed in its place.
+    pub fn clear(&self) {
+        write_error(CLEAR_LINE);
+    }
+
+    /// Draws the line again and again. A hub that does not answer leaves the last known state.
+    async fn repeat_message(&self, client: &HubClient, trace_id: &str) -> Infallible {
         let mut state = "sent".to_owned();
         loop {
             if let Ok(status) = client.fetch_message_status(trace_id).await {
                 state = describe_state(&status);
             }
-            let text = format!(
-                // Short: a line that is wrapped cannot be drawn over.
-                "{state}; waiting until it is {}, {} of {}",
-                self.goal,
-                format_duration(self.started.elapsed()),
-                format_duration(self.timeout)
-            );
-            let line = output::paint_text(output::FAINT_STYLE, &text);
-            write_error(&format!("{CLEAR_LINE}{line}"));
+            self.draw(&format!("{state}; "));
             tokio::time::sleep(DRAW_INTERVAL).await;
         }
+    }
+
+    fn draw(&self, state: &str) {
+        let text = format!(
+            // Short: a line that is wrapped cannot be drawn over.
+            "{state}waiting {}, {} of {}",
+            self.goal,
+            format_duration(self.started.elapsed()),
+            format_duration(self.timeout)
+        );
+        let line = output::paint_text(output::FAINT_STYLE, &text);
+        write_error(&format!("{CLEAR_LINE}{line}"));
     }
 }
 
 impl Drop for WaitLine {
     fn drop(&mut self) {
-        write_error(CLEAR_LINE);
+        self.clear();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Output for people: local times, headers on terminals, notes for empty lists, the other party of a job, grouped help.
 
 use crate::actors::{Agent, CommandOutput, RunningProcess, Scene, chorus, on_terminal, run};
+use crate::frame::MOMENT;
 use crate::servers::await_condition;
 
 fn in_tokyo(agent: &Agent, args: &[&str], is_terminal: bool) -> CommandOutput {
@@ -110,6 +111,75 @@ fn the_jobs_of_a_worker_name_the_hirer_and_waiting_is_told() {
     assert!(bob.run(&["jobs"]).ok().out.contains("for alice@chorus"));
     let own = alice.run(&["jobs"]).ok().out;
     assert!(own.contains("bob@chorus") && !own.contains("for "), "{own}");
+}
+
+#[test]
+fn a_person_who_waits_for_an_answer_sees_the_time_on_one_line() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    std::fs::write(alice.home.join("moment.json"), MOMENT).unwrap();
+    for args in [
+        &[
+            "frame",
+            "agent_binding_moment",
+            "moment.json",
+            "--wait",
+            "2s",
+        ] as &[&str],
+        &[
+            "diagnose",
+            "it hangs",
+            "--severity",
+            "info",
+            "--window",
+            "2s",
+        ],
+        &["ask", "who?", "--window", "2s"],
+    ] {
+        let waited = run(on_terminal(&alice.command(args)), "");
+        assert_eq!(waited.code, 5, "{args:?}: {waited:?}");
+        for expected in [
+            "waiting for an answer, 0s of 2s",
+            "waiting for an answer, 1s of 2s",
+        ] {
+            assert!(waited.out.contains(expected), "{args:?}: {waited:?}");
+        }
+        let (_, after) = waited.out.rsplit_once("\u{1b}[K").unwrap();
+        assert!(
+            after.contains("no answer within 2s"),
+            "{args:?}: {waited:?}"
+        );
+    }
+    // Elsewhere no line runs.
+    let waited = alice.run(&["ask", "who?", "--window", "1ms"]);
+    assert!(!waited.err.contains("waiting"), "{waited:?}");
+}
+
+#[test]
+fn the_columns_of_skills_stand_under_their_header() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let _offering = [
+        bob.offer("echo", &[], &["cat"]),
+        bob.offer("translate-everything", &[], &["cat"]),
+    ];
+    let shown = |args: &[&str]| run(on_terminal(&alice.command(args)), "").ok().out;
+    let check = |text: &str, header: &str, cell: &str| {
+        let mut lines = text.lines().filter(|line| !line.starts_with(' '));
+        let place = lines.next().unwrap().find(header).unwrap();
+        for line in lines {
+            assert_eq!(line.find(cell), Some(place), "{text}");
+        }
+    };
+    let skills = shown(&["skills"]);
+    assert_eq!(skills.lines().count(), 3, "{skills}");
+    check(&skills, "PRICE", "from 0.10");
+    check(&skills, "AGENTS", "1 agent");
+    let offers = shown(&["skills", "--max-cost", "1"]);
+    check(&offers, "ONLINE", "online");
+    check(&offers, "PRICE", "0.10");
+    check(&offers, "REPUTATION", "50.0");
 }
 
 #[test]

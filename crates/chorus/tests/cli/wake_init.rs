@@ -1,6 +1,6 @@
 //! What lets a host be woken: installed by `init`, known to `verify` and `uninstall`, and one waker beside a plugin (D-115).
 
-use crate::actors::{Agent, RunningProcess, Scene, run};
+use crate::actors::{Agent, RunningProcess, Scene, on_terminal, run};
 use serde_json::{Value, json};
 
 fn settings_path(agent: &Agent) -> std::path::PathBuf {
@@ -155,7 +155,7 @@ fn a_rehearsal_says_why_no_session_was_shown_the_message() {
     alice.run(&["init", "--target", "claude-user"]).ok();
     let mut command = wake_from(&alice, "init");
     command.stderr(std::process::Stdio::null());
-    let _waker = RunningProcess::start(command);
+    let waker = RunningProcess::start(command);
     alice.await_online("alice@chorus");
     let ended = alice
         .run(&["verify", "--target", "claude-user", "--wake"])
@@ -164,4 +164,18 @@ fn a_rehearsal_says_why_no_session_was_shown_the_message() {
         ended.out.contains("✓ wake: shown to a session after "),
         "{ended:?}"
     );
+    // A person who waits for it sees the time: no waker runs now.
+    drop(waker);
+    let verify = alice.command(&["verify", "--target", "claude-user", "--wake"]);
+    let waiting = RunningProcess::start(on_terminal(&verify));
+    let line = waiting.next_line();
+    assert!(line.contains("Ctrl-C stops waiting"), "{line}");
+    run(
+        alice.command(&["hook", "SessionStart"]),
+        r#"{"session_id":"s2"}"#,
+    )
+    .ok();
+    let told = waiting.remaining_lines().join("\n");
+    assert!(told.contains("waiting until it is shown, "), "{told}");
+    assert!(told.contains("shown to a session after "), "{told}");
 }

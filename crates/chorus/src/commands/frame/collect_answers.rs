@@ -3,6 +3,7 @@
 use super::format;
 use super::frame_context::{FrameContext, SentFrame};
 use crate::commands::duration;
+use crate::commands::wait_line::WaitLine;
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, output, stop_signal::StopSignal};
 use chorus_client::backoff::Backoff;
@@ -68,14 +69,19 @@ pub async fn collect_answers(
     tokio::pin!(end);
     let mut count = 0;
     let mut missed = MissedAnswer::None;
+    let line = WaitLine::begin(context.common.json, "for an answer", wait.window);
     while count < wait.max_count {
         let event = tokio::select! {
             event = frames.next() => event?,
             () = &mut end => break,
             () = stop.wait_requested() => return Ok(count),
+            never = WaitLine::repeat_time(line.as_ref()) => match never {},
         };
         match event {
             FrameStreamEvent::Frame(frame, _) if is_ours(&frame) => {
+                if let Some(line) = &line {
+                    line.clear();
+                }
                 print_answer(context.common, &frame);
                 count += 1;
             }

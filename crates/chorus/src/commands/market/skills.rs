@@ -39,8 +39,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if !has_filter {
         let rows = hub.list_skills().await?.skills;
         let empty = "no skill is offered; chorus offer SKILL --cost CREDITS -- CMD offers one";
-        let header = "SKILL  LOWEST PRICE  AGENTS";
-        output::print_list(common.json, &rows, header, empty, format_skill);
+        let columns = SkillColumns::of_skills(&rows);
+        let header = columns.format_header();
+        output::print_list(common.json, &rows, &header, empty, |row| {
+            columns.format_skill(row)
+        });
         return Ok(());
     }
     let min_reputation = args.min_reputation.unwrap_or(0.0);
@@ -53,44 +56,114 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         limit: limits::DISCOVERY_PAGE,
     };
     let agents = hub.search_offers(&search).await?.agents;
-    let header = "AGENT  PRESENCE  SKILL  PRICE  REPUTATION";
+    let columns = OfferColumns::of_offers(&agents);
+    let header = columns.format_header();
     let empty = "no agent offers that; chorus skills lists what is offered";
-    output::print_list(common.json, &agents, header, empty, format_agent);
+    output::print_list(common.json, &agents, &header, empty, |agent| {
+        columns.format_offer(agent)
+    });
     Ok(())
 }
 
-fn format_skill(row: &SkillRow) -> String {
-    let agents = match row.agents {
-        1 => "1 agent".to_owned(),
-        count => format!("{count} agents"),
-    };
-    let line = format!(
-        "{}  from {}  {agents}",
-        output::escape_controls(&row.skill_name),
-        row.min_cost
-    );
-    let schemas = (&row.input_schema, &row.output_schema);
-    line + &format_description(row.description.as_deref(), schemas)
+/// The widths of the columns of the list of skills.
+struct SkillColumns {
+    skill: usize,
+    price: usize,
 }
 
-fn format_agent(agent: &FoundAgent) -> String {
-    let status = match agent.status {
-        PresenceStatus::Online => output::paint_text(output::GOOD_STYLE, "online "),
-        PresenceStatus::Offline => output::paint_text(output::FAINT_STYLE, "offline"),
-    };
-    let name = output::escape_controls(&agent.agent_id);
-    let skill = output::escape_controls(&agent.skill.skill_name);
-    let line = format!(
-        "{name}  {status}  {skill}  {}  {:.1}\n    {} done, {} failed for {} owners, {} earned",
-        agent.skill.cost_per_call,
-        agent.reputation_score,
-        agent.success_count,
-        agent.failure_count,
-        agent.distinct_hirers,
-        agent.earned
-    );
-    let schemas = (&agent.skill.input_schema, &agent.skill.output_schema);
-    line + &format_description(agent.skill.description.as_deref(), schemas)
+impl SkillColumns {
+    fn of_skills(rows: &[SkillRow]) -> Self {
+        let prices: Vec<String> = rows.iter().map(format_lowest_price).collect();
+        Self {
+            skill: output::column_width("SKILL", rows.iter().map(|row| row.skill_name.as_str())),
+            price: output::column_width("PRICE", prices.iter().map(String::as_str)),
+        }
+    }
+
+    fn format_header(&self) -> String {
+        let Self { skill, price } = self;
+        format!("{:skill$}  {:price$}  AGENTS", "SKILL", "PRICE")
+    }
+
+    fn format_skill(&self, row: &SkillRow) -> String {
+        let Self { skill, price } = self;
+        let agents = match row.agents {
+            1 => "1 agent".to_owned(),
+            count => format!("{count} agents"),
+        };
+        let name = output::escape_controls(&row.skill_name);
+        let line = format!(
+            "{name:skill$}  {:price$}  {agents}",
+            format_lowest_price(row)
+        );
+        let schemas = (&row.input_schema, &row.output_schema);
+        line + &format_description(row.description.as_deref(), schemas)
+    }
+}
+
+fn format_lowest_price(row: &SkillRow) -> String {
+    format!("from {}", row.min_cost)
+}
+
+/// The widths of the columns of the list of agents that offer a skill.
+struct OfferColumns {
+    agent: usize,
+    skill: usize,
+    price: usize,
+}
+
+impl OfferColumns {
+    fn of_offers(agents: &[FoundAgent]) -> Self {
+        let prices: Vec<String> = agents.iter().map(format_price).collect();
+        let names = agents.iter().map(|agent| agent.agent_id.as_str());
+        let skills = agents.iter().map(|agent| agent.skill.skill_name.as_str());
+        Self {
+            agent: output::column_width("AGENT", names),
+            skill: output::column_width("SKILL", skills),
+            price: output::column_width("PRICE", prices.iter().map(String::as_str)),
+        }
+    }
+
+    fn format_header(&self) -> String {
+        let Self {
+            agent,
+            skill,
+            price,
+        } = self;
+        format!(
+            "{:agent$}  ONLINE   {:skill$}  {:price$}  REPUTATION",
+            "AGENT", "SKILL", "PRICE"
+        )
+    }
+
+    fn format_offer(&self, row: &FoundAgent) -> String {
+        let Self {
+            agent,
+            skill,
+            price,
+        } = self;
+        let status = match row.status {
+            PresenceStatus::Online => output::paint_text(output::GOOD_STYLE, "online "),
+            PresenceStatus::Offline => output::paint_text(output::FAINT_STYLE, "offline"),
+        };
+        let name = output::escape_controls(&row.agent_id);
+        let skill_name = output::escape_controls(&row.skill.skill_name);
+        let line = format!(
+            "{name:agent$}  {status}  {skill_name:skill$}  {:price$}  {:.1}\n    {} done, {} failed for {} owners, {} earned",
+            format_price(row),
+            row.reputation_score,
+            row.success_count,
+            row.failure_count,
+            row.distinct_hirers,
+            row.earned
+        );
+        let schemas = (&row.skill.input_schema, &row.skill.output_schema);
+        line + &format_description(row.skill.description.as_deref(), schemas)
+    }
+}
+
+fn format_price(agent: &FoundAgent) -> String {
+    agent.skill.cost_per_call.to_string()
 }
 
 /// What the skill does, and what it takes and gives, each on a line of its own.

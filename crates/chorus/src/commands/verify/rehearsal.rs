@@ -3,6 +3,7 @@
 use super::VerifyFinding;
 use crate::commands::init::target::{InitRoots, InitTarget};
 use crate::commands::init::wake_entries::{WakeState, find_wake_state};
+use crate::commands::wait_line::WaitLine;
 use crate::commands::wake::session_lock;
 use crate::fail::{ExitKind, Fail};
 use crate::{cli::CommonArgs, command_client::CommandClient};
@@ -74,10 +75,10 @@ async fn send_to_oneself(common: &CommonArgs) -> Result<Option<i64>, Fail> {
     .map_err(|e| Fail::usage_error(e.message))?;
     let accepted = command.client.send_message(&agent_id, &envelope, 0).await?;
     let trace_id = accepted.sent.trace_id.to_string();
-    let status = command
-        .client
-        .wait_until_shown(&trace_id, REHEARSAL_TIMEOUT)
-        .await?;
+    let line = WaitLine::begin(common.json, "until it is shown", REHEARSAL_TIMEOUT);
+    let client = &command.client;
+    let showing = client.wait_until_shown(&trace_id, REHEARSAL_TIMEOUT);
+    let status = WaitLine::draw_message(line, client, &trace_id, showing).await?;
     let shown_at = status.and_then(|status| Some((status.sent_at, status.shown_at?)));
     Ok(shown_at.map(|(UnixMicros(sent), UnixMicros(shown))| (shown - sent) / 1_000))
 }
