@@ -5,6 +5,7 @@ use super::market::format_job::format_job;
 use super::market::jobs::parse_status;
 use super::market::read_input::parse_amount;
 use super::register::parse_secret;
+use crate::agent_names::{self, is_not_found};
 use crate::stop_signal::StopSignal;
 use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::HubClient;
@@ -87,7 +88,7 @@ enum AdminCommand {
     Invites(InviteCommand),
     /// Issue new credits to an owner
     Credit {
-        /// The owner that gets them
+        /// The owner that gets them, or an agent that owns itself
         owner: String,
         #[arg(value_parser = parse_amount)]
         amount: Credits,
@@ -194,7 +195,21 @@ async fn issue_credits(
     owner: &str,
     issue: &CreditIssue,
 ) -> Result<(), Fail> {
-    let account = client.issue_credits(owner, issue).await?;
+    agent_names::check_expanded(owner)?;
+    let account = match client.issue_credits(owner, issue).await {
+        // No owner of that name: it may be another spelling of an agent's name.
+        Err(error) if is_not_found(&error) => {
+            let agent = agent_names::resolve_agent(&client, owner).await?;
+            client.issue_credits(&agent, issue).await
+        }
+        issued => issued,
+    };
+    let account = account.map_err(|error| match is_not_found(&error) {
+        true => Fail::from(error).with_message(format!(
+            "no owner is called {owner}; an agent that has another owner is paid under that owner's name"
+        )),
+        false => Fail::from(error),
+    })?;
     output::print_result(common.json, &account, || {
         format!(
             "{} has {} credits, {} held",

@@ -62,6 +62,7 @@ pub async fn block(common: &CommonArgs, args: BlockArgs) -> Result<(), Fail> {
 
 pub async fn unblock(common: &CommonArgs, args: UnblockArgs) -> Result<(), Fail> {
     let client = CommandClient::open(common)?.client;
+    check_expanded(&args.name)?;
     let removed = client.unblock(&args.name).await?;
     output::print_result(common.json, &removed, || {
         let name = output::escape_controls(&removed.name);
@@ -83,6 +84,7 @@ pub async fn contacts(common: &CommonArgs, args: ContactsArgs) -> Result<(), Fai
         }
     }
     for name in &args.remove {
+        check_expanded(name)?;
         client.remove_contact(name).await?;
     }
     let settings = match args.accept_from {

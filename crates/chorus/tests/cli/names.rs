@@ -67,6 +67,41 @@ fn an_organisation_takes_every_spelling_of_a_member() {
 
 // R-85
 #[test]
+fn an_operator_and_a_pipeline_take_every_spelling() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let _offering = bob.offer("echo", &[], &["cat"]);
+    let plan =
+        |agent: &str| format!("budget = 1\n[[steps]]\nskill = \"echo\"\nagent = \"{agent}\"\n");
+    for name in SPELLINGS {
+        scene.operator(&["admin", "credit", name, "5"]).ok();
+        std::fs::write(alice.home.join("plan.toml"), plan(name)).unwrap();
+        alice.run(&["pipeline", "plan.toml", "--input", "{}"]).ok();
+        alice.run(&["ledger", "--owner", "alice"]).ok();
+        alice.run(&["contacts", "--add", name]).ok();
+        alice.run(&["contacts", "--remove", name]).ok();
+    }
+    assert_eq!(bob.json(&["balance"])[0]["balance"], 115.3);
+    let unknown = scene.operator(&["admin", "credit", "boby", "5"]);
+    assert_eq!(unknown.code, 4, "{unknown:?}");
+    assert!(
+        unknown.err.contains("did you mean bob@chorus?"),
+        "{unknown:?}"
+    );
+    // A misspelt name in the last step is found before the first is paid.
+    let steps = plan("bob") + &plan("boby").replace("budget = 1\n", "");
+    std::fs::write(alice.home.join("plan.toml"), steps).unwrap();
+    let ended = alice.run(&["pipeline", "plan.toml", "--input", "{}"]);
+    assert_eq!(ended.code, 4, "{ended:?}");
+    for part in ["step 2 (echo)", "did you mean bob@chorus?"] {
+        assert!(ended.err.contains(part), "{ended:?}");
+    }
+    assert_eq!(bob.json(&["balance"])[0]["balance"], 115.3);
+}
+
+// R-85
+#[test]
 fn an_unknown_name_gets_the_nearest_names_and_the_next_step() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
@@ -147,7 +182,21 @@ chorus channel add room ben";
 fn a_name_that_the_shell_replaced_by_a_folder_is_explained() {
     let scene = Scene::open();
     let alice = scene.agent("alice");
-    for args in ["grant add ~root", "send ~root hi", "transfer ~root 1"] {
+    for args in [
+        "grant add ~root",
+        "send ~root hi",
+        "transfer ~root 1",
+        "block ~root",
+        "unblock ~root",
+        "contacts --remove ~root",
+        "admin --operator-key operator-key-for-tests credit ~root 1",
+        "balance --owner ~root",
+        "ledger --owner ~root",
+        "reputation ~root",
+        "history ~root",
+        "status ~root",
+        "roster ~root",
+    ] {
         let ended = run(in_shell("bash", &alice, &format!("chorus {args}")), "");
         assert!(
             ended.code == 1 && ended.err.contains("without the ~"),

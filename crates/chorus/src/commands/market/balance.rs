@@ -30,7 +30,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 }
 
 /// An account that does not exist and one of another owner look the same to a stranger.
-fn is_hidden(error: &chorus_client::Error) -> bool {
+pub(super) fn is_hidden(error: &chorus_client::Error) -> bool {
     error
         .error_response()
         .is_some_and(|refusal| matches!(refusal.status, 403 | 404))

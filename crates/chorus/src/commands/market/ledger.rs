@@ -1,7 +1,8 @@
 //! `chorus ledger`: prints the owner's postings.
 
-use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
-use chorus_wire::market::transfer::LedgerPosting;
+use super::balance::is_hidden;
+use crate::{agent_names, cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
+use chorus_wire::market::transfer::{LedgerPosting, PostingLeg};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -18,10 +19,17 @@ pub struct Args {
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let command = CommandClient::open(common)?;
-    let audit = command
-        .client
-        .fetch_audit(args.owner.as_deref(), args.job.as_deref(), args.limit)
-        .await?;
+    let client = &command.client;
+    let job = args.job.as_deref();
+    let owner = args.owner.as_deref();
+    let audit = match (owner, client.fetch_audit(owner, job, args.limit).await) {
+        // Another spelling of the name of an agent that owns itself.
+        (Some(owner), Err(error)) if is_hidden(&error) && !owner.contains('@') => {
+            let owner = agent_names::resolve_agent(client, owner).await?;
+            client.fetch_audit(Some(&owner), job, args.limit).await?
+        }
+        (_, audit) => audit?,
+    };
     let header = "TIME  KIND  CREDITS  FROM → TO  JOB";
     let empty = "no postings";
     output::print_list(common.json, &audit.postings, header, empty, format_posting);
@@ -29,14 +37,6 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 }
 
 fn format_posting(posting: &LedgerPosting) -> String {
-    let format_account = |entry: &chorus_wire::market::transfer::PostingLeg| {
-        let owner = entry
-            .owner_id
-            .as_deref()
-            .map(|owner| format!(" {}", output::escape_controls(owner)))
-            .unwrap_or_default();
-        format!("{}{owner}", entry.account)
-    };
     let [first, second] = &posting.entries;
     let (from, to) = if first.amount < second.amount {
         (first, second)
@@ -50,10 +50,39 @@ fn format_posting(posting: &LedgerPosting) -> String {
         .map(|job| format!("  {}", output::escape_controls(job)))
         .unwrap_or_default();
     format!(
-        "{at}  {:8}  {}  {} → {}{job}",
-        posting.kind,
+        "{at}  {:12}  {}  {} → {}{job}",
+        describe_kind(&posting.kind),
         posting.amount,
         format_account(from),
         format_account(to)
     )
+}
+
+/// What a posting did, in the words of the console. A kind that this client does not know is printed as it is.
+fn describe_kind(kind: &str) -> String {
+    let words = match kind {
+        "grant" => "granted",
+        "issue" => "issued",
+        "transfer" => "transferred",
+        "hold" => "held",
+        "pay" => "paid",
+        "release" => "given back",
+        "opening" => "carried over",
+        other => return output::escape_controls(other),
+    };
+    words.to_owned()
+}
+
+/// An account by its owner. New credits come from the hub, and a hold keeps its owner's credits for a job.
+fn format_account(leg: &PostingLeg) -> String {
+    let owner = leg.owner_id.as_deref().map(output::escape_controls);
+    match (leg.account.as_str(), owner) {
+        ("owner", Some(owner)) => owner,
+        ("hold", Some(owner)) => format!("held for {owner}"),
+        ("issue", _) => "the hub".to_owned(),
+        (account, owner) => {
+            let account = output::escape_controls(account);
+            owner.map_or(account.clone(), |owner| format!("{account} {owner}"))
+        }
+    }
 }

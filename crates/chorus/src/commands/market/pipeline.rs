@@ -1,7 +1,8 @@
 //! `chorus pipeline`: runs several jobs in a row within one budget; each output is the input of the next.
 
 use super::{job_waiter, read_input};
-use crate::{cli::CommonArgs, command_client::CommandClient, fail::ExitKind, fail::Fail, output};
+use crate::{agent_names, cli::CommonArgs, command_client::CommandClient};
+use crate::{fail::ExitKind, fail::Fail, output};
 use chorus_client::market::JobRequest;
 use chorus_wire::credits::Credits;
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,7 @@ struct StepOutput<'a> {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let plan = read_plan(&args.file)?;
+    let mut plan = read_plan(&args.file)?;
     let mut remaining_budget = match (args.budget, &plan.budget) {
         (Some(budget), _) => budget,
         (None, Some(budget)) => parse_amount(budget)?,
@@ -69,11 +70,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .as_deref()
         .map_or(Ok(plan.input), read_input::read_input)?;
     let command = CommandClient::open(common)?;
+    resolve_agents(&command, &mut plan.steps).await?;
     let mut waiter = job_waiter::JobWaiter::open(&command.client, common.json).await?;
     let mut output = pipeline_input.clone();
     for (index, step) in plan.steps.iter().enumerate() {
-        let at_step =
-            |fail: Fail| fail.with_context(&format!("step {} ({})", index + 1, step.skill));
+        let at_step = |fail: Fail| step.explain(index, fail);
         let input = match &step.input {
             Some(template) => fill_template(template, &pipeline_input, &output)
                 .map_err(Fail::usage_error)
@@ -118,6 +119,23 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     }
     if !common.json {
         output::print_json(&output.to_string());
+    }
+    Ok(())
+}
+
+impl Step {
+    fn explain(&self, index: usize, fail: Fail) -> Fail {
+        fail.with_context(&format!("step {} ({})", index + 1, self.skill))
+    }
+}
+
+/// Completes the names of the agents before any step is paid for.
+async fn resolve_agents(command: &CommandClient, steps: &mut [Step]) -> Result<(), Fail> {
+    for (index, step) in steps.iter_mut().enumerate() {
+        if let Some(agent) = &step.agent {
+            let resolved = agent_names::resolve_agent(&command.client, agent).await;
+            step.agent = Some(resolved.map_err(|fail| step.explain(index, fail))?);
+        }
     }
     Ok(())
 }
