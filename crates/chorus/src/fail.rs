@@ -69,6 +69,13 @@ impl Fail {
         self.is_connection_lost() && self.message.contains(&format!("cannot reach {hub}:"))
     }
 
+    /// Whether this hub was reached, and its certificate was not accepted.
+    pub fn is_certificate_refused(&self, hub: &str) -> bool {
+        self.exit == ExitKind::Transport
+            && self.message.contains(&format!("cannot reach {hub}:"))
+            && self.message.contains("invalid peer certificate")
+    }
+
     /// Whether a later attempt may succeed: no server answered. One whose certificate is not accepted did.
     pub fn is_connection_lost(&self) -> bool {
         self.exit == ExitKind::Transport

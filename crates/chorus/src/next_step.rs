@@ -33,6 +33,10 @@ pub fn explain_error(fail: Fail, common: &CommonArgs) -> Fail {
         let step = describe_reach_step(&fail.to_string(), hub);
         return fail.with_next_step(step);
     }
+    if fail.is_certificate_refused(hub) {
+        let step = describe_certificate_step(&fail.to_string());
+        return fail.with_next_step(step);
+    }
     let agent = saved.as_ref().map_or("you", |saved| &saved.agent_id);
     let file = files.credentials.display().to_string();
     let command = RefusedCommand {
@@ -58,6 +62,20 @@ fn describe_reach_step(error: &str, hub: &str) -> &'static str {
         true => "is it running? chorus serve",
         false => "is it running, and is that its URL?",
     }
+}
+
+/// What to do about a certificate that this machine does not accept. The words of rustls name the fault.
+pub fn describe_certificate_step(error: &str) -> &'static str {
+    if error.contains("UnknownIssuer") {
+        return "this machine does not trust its issuer. If the certificate is one that you were given: export SSL_CERT_FILE=cert.pem";
+    }
+    if error.contains("not valid for name") {
+        return "use a name that is in the certificate as the hub's URL, or ask its operator for a certificate with this name";
+    }
+    if error.contains("expired") {
+        return "ask the operator of the hub to renew it, or set the clock of this machine if it is wrong";
+    }
+    "ask the operator of the hub for a certificate that is valid"
 }
 
 /// Whether a hub ended the handshake because an authority has issued no certificate to it yet.

@@ -1,6 +1,7 @@
 //! Errors that say which file, which hub and what to do next, and addresses as people type them.
 
 use crate::actors::{Hub, RunningProcess, Scene, chorus, run};
+use crate::authority::Authority;
 use crate::servers::await_condition;
 use std::net::TcpListener;
 
@@ -236,4 +237,57 @@ fn watch_waits_for_a_hub_that_is_not_there_yet() {
     });
     alice.run(&["advise", "hello", "--nowhere"]).ok();
     assert!(watching.next_line().contains("hello"));
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_is_explained_with_a_next_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(authority) = Authority::new(folder.path(), "authority") else {
+        return;
+    };
+    let start = |name: &str, alternative: &str| {
+        let signed = authority.sign_certificate(name, alternative);
+        let (cert, key) = (signed.cert.display(), signed.key.display());
+        let data = folder.path().join(format!("{name}-data"));
+        std::fs::create_dir(&data).unwrap();
+        let options = [
+            "--tls-cert",
+            &cert.to_string(),
+            "--tls-key",
+            &key.to_string(),
+        ];
+        Hub::start(&data, &options)
+    };
+    let register = |hub: &Hub, root: Option<&str>, command: &str| {
+        let mut command_line = chorus(folder.path());
+        command_line.args([command, "--hub", &hub.url]);
+        if command == "register" {
+            command_line.args(["alice", "--culture", "en"]);
+        }
+        if let Some(root) = root {
+            command_line.env("SSL_CERT_FILE", root);
+        }
+        run(command_line, "")
+    };
+    let hub = start("hub", "IP:127.0.0.1");
+    let root = authority.root();
+    let refused = register(&hub, None, "register");
+    assert_eq!(refused.code, 3, "{refused:?}");
+    for part in ["does not trust its issuer", "export SSL_CERT_FILE=cert.pem"] {
+        assert!(refused.err.contains(part), "{refused:?}");
+    }
+    let checked = register(&hub, None, "doctor");
+    assert!(
+        checked.out.contains("SSL_CERT_FILE=cert.pem"),
+        "{checked:?}"
+    );
+    let misnamed = start("misnamed", "DNS:hub.test");
+    let refused = register(&misnamed, Some(&root), "register");
+    assert!(
+        refused
+            .err
+            .contains("use a name that is in the certificate"),
+        "{refused:?}"
+    );
+    register(&hub, Some(&root), "register").ok();
 }

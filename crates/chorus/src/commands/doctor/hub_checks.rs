@@ -5,7 +5,7 @@ use crate::agent_names::local_part;
 use crate::cli::CommonArgs;
 use crate::fail::Fail;
 use crate::hub_origin::is_same_hub;
-use crate::next_step::{is_local, is_without_certificate};
+use crate::next_step::{describe_certificate_step, is_local, is_without_certificate};
 use chorus_client::HubClient;
 use chorus_client::files::AgentCredentials;
 use chorus_hub::Clock;
@@ -39,6 +39,11 @@ pub async fn check_hub(
         if is_without_certificate(&found) {
             let found = format!("{found}: the hub has no certificate yet, and its log says why");
             let fix = "chorus doctor   # again, when the hub has one";
+            return vec![DoctorCheck::wrong("hub", found, fix)];
+        }
+        if found.contains("invalid peer certificate") {
+            let found = format!("{found}: {}", describe_certificate_step(&found));
+            let fix = "chorus doctor   # again, when the certificate is trusted";
             return vec![DoctorCheck::wrong("hub", found, fix)];
         }
         let fix = match is_local(client.base_url()) {
