@@ -15,7 +15,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if !args.yes {
         let name = &command.credentials.agent_id;
         return Err(Fail::usage_error(format!(
-            "this gives up {name} for good; say so with --yes"
+            "this removes {name} and its key from the hub, and another agent may then take the name; confirm with --yes"
         )));
     }
     let deleted = command

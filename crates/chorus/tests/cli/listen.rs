@@ -3,6 +3,7 @@
 use crate::actors::{Hub, Scene, TIMEOUT, text_of};
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
+use serde_json::Value;
 
 // TRN-11, TRN-60
 #[test]
@@ -38,6 +39,25 @@ fn a_listener_that_waits_for_messages_does_not_end_with_a_receipt() {
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str()).collect();
     assert_eq!(events, [Some("receipt"), Some("message")]);
     assert_eq!(text_of(&lines[1]), "an answer");
+}
+
+// SKL-18: the stream brings more than one listener prints, and the cursor stays where that one ended
+#[test]
+fn what_came_beyond_the_count_is_printed_by_the_next_listener() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let texts = ["one", "two", "three"];
+    for text in texts {
+        alice.run(&["send", "bob@chorus", text]).ok();
+    }
+    let mut heard = bob.json(&["listen", "--once"]);
+    let state = alice.json(&["status", "bob"]).remove(0);
+    assert_eq!(state["acknowledged_at"], Value::Null, "{state}");
+    heard.extend(bob.json(&["listen", "--count", "2"]));
+    assert_eq!(heard.iter().map(text_of).collect::<Vec<_>>(), texts);
+    let state = alice.json(&["status", "bob"]).remove(0);
+    assert!(state["acknowledged_at"].is_string(), "{state}");
 }
 
 //

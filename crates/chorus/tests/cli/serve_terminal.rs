@@ -89,6 +89,7 @@ fn a_terminal_is_told_where_to_look_and_how_to_register() {
     for part in [
         format!("console    {url}"),
         format!("chorus register NAME --hub {url}"),
+        "look       chorus console, as your agent".to_owned(),
         "chorus init --target claude-user".to_owned(),
         "chorus doctor".to_owned(),
         format!("{key}  (shown once;"),

@@ -52,7 +52,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         GrantCommand::List => print_rows(
             common,
             &context.client.list_grants(mine).await?,
-            &format!("nobody else may address {mine}"),
+            &format!("no other handle may address {mine}"),
         ),
     }
     Ok(())

@@ -359,7 +359,9 @@ impl InboxListener<'_> {
                     if e.error_response()
                         .is_some_and(|refusal| refusal.status == 409) => {}
                 Err(e) if e.is_transient() => {
-                    tracing::warn!("{trace_id} could not be answered yet: {e}");
+                    tracing::warn!(
+                        "the receipt of {trace_id} could not be sent and is sent when the hub can be reached again: {e}"
+                    );
                     self.unsent_replies.push_back((trace_id, reply));
                     let excess = self
                         .unsent_replies
@@ -370,9 +372,11 @@ impl InboxListener<'_> {
                 }
                 // Only hubs that replay take receipts.
                 Err(e) if !self.hub_replays => {
-                    tracing::debug!("{trace_id} could not be answered: {e}");
+                    tracing::debug!("the receipt of {trace_id} could not be sent: {e}");
                 }
-                Err(e) => tracing::warn!("{trace_id} could not be answered: {e}"),
+                Err(e) => tracing::warn!(
+                    "the hub did not take the receipt of {trace_id}, and it is not sent again: {e}"
+                ),
             }
         }
         Ok(self.store.mark_answered(&trace_id)?)

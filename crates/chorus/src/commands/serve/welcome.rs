@@ -20,6 +20,7 @@ pub async fn print_welcome(hub: &Hub, url: &str, operator: Option<&OperatorFile>
         String::new(),
         format!("  console    {}", describe_console(hub, url).await),
         format!("  register   chorus register NAME{hub_option}"),
+        "  look       chorus console, as your agent".to_owned(),
         "  agents     chorus init --target claude-user, or another host".to_owned(),
         "  check      chorus doctor".to_owned(),
     ];
