@@ -357,3 +357,54 @@ async fn a_frame_without_ttl_ms_is_news_for_an_hour() {
         ])
     );
 }
+
+// after a restart the hub has no frame in memory, and the page reads what is open from the store
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_open_is_on_the_page_after_the_hub_restarts() {
+    let Some(mut stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    let lease = "853b9f5a-fa57-4103-9d42-eb724446455a";
+    let claim = json!({"resource": "src/auth.rs", "lease_id": lease, "ttl_ms": 600_000, "intent": "moving the check"});
+    let frame = said(&alice, "agent_lock_request", &claim);
+    alice.submit("~alice", &frame).await;
+    let (id, _) = asks(&alice, &moment()).await;
+    let option = format!("document.querySelector(\"[data-moment='{id}'] [data-option='1']\")");
+    stage.sign_in(&alice.key).await;
+    stage.view("sessions").await;
+    stage.browser.shows("moving the check").await;
+    stage.browser.eventually(&option).await;
+    stage.stop_hub().await;
+    stage.browser.shows("Reconnecting…").await;
+    stage.hub.restart().await;
+    stage.live().await;
+    // The page that stayed open has them still, and so has one that is loaded now.
+    for is_loaded_again in [false, true] {
+        if is_loaded_again {
+            stage.goto("/console").await;
+            stage.live().await;
+            stage.view("sessions").await;
+        }
+        stage.browser.shows("moving the check").await;
+        stage.browser.eventually(&option).await;
+        stage
+            .browser
+            .eventually("document.querySelector('nav .badge:not([hidden])')?.textContent === '1'")
+            .await;
+    }
+    let mut answers = alice
+        .stream("/handles/~alice/stream?instrument=cc-tests&session=s2&filter=kind:agent_response")
+        .await;
+    answers.next("connected").await;
+    answers.next("open-items").await;
+    stage
+        .browser
+        .click(&format!("[data-moment='{id}'] [data-option='1']"))
+        .await;
+    let answer = answers.next("agent_response").await.data;
+    assert_eq!(answer["payload"]["query_id"], json!(id));
+    let open = alice.get("/handles/~alice/open").await.json();
+    assert_eq!(open["items"].as_array().unwrap().len(), 1, "{open}");
+    assert_eq!(open["items"][0]["item"], "lock", "{open}");
+}

@@ -324,3 +324,35 @@ async fn a_key_is_made_shown_once_and_ended() {
         .refused(401, "ERR_UNAUTHORIZED");
     stage.is_clean().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_from_right_to_left_begins_at_the_left_edge_of_its_row() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    for (name, context) in [("weather", "Rain and sun."), ("الطقس", "مطر وشمس")] {
+        let channel = json!({"name": name, "context": context});
+        alice.post("/channels", &channel).await.data(201);
+    }
+    let offer = json!({"cost_per_call": 0.10, "description": "מתרגם טקסט"});
+    offer_skill(&alice, "translate", &offer).await;
+    stage.sign_in(&alice.key).await;
+    // Where the text begins on the screen, not its box: a box as wide as the row has the same edge in both directions.
+    let distances = "[...document.querySelectorAll('.two:not(.end) > bdi')].map((one) => { \
+         const text = document.createRange(); text.selectNodeContents(one); \
+         return Math.round(text.getBoundingClientRect().left - one.parentElement.getBoundingClientRect().left); })";
+    for (view, expected) in [("channels", json!([0, 0, 0, 0])), ("market", json!([0]))] {
+        stage.view(view).await;
+        let count = expected.as_array().unwrap().len();
+        stage
+            .browser
+            .eventually(&format!(
+                "document.querySelectorAll('.two:not(.end) > bdi').length === {count}"
+            ))
+            .await;
+        let found = stage.browser.run(&format!("return {distances}")).await;
+        assert_eq!(found, expected, "{view}");
+    }
+    stage.is_clean().await;
+}

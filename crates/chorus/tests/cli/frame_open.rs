@@ -6,13 +6,14 @@ use crate::crash::register_with_key;
 use crate::frame::{MOMENT, text};
 use crate::frame_hooks::{create_repository, edit_input, shell};
 use crate::mcp::Host;
+use crate::postgres::Database;
 use crate::servers::{Servers, await_condition, hub_address};
 use crate::skewed_hubs::libfaketime;
 use chorus_client::HubClient;
-use chorus_client::frame::{FrameSender, parse_open_items, random_uuid};
+use chorus_client::frame::{FrameSender, FrameStreamEvent, parse_open_items, random_uuid};
 use chorus_hub::Clock;
 use chorus_wire::frame::payload::{AgentHandover, AgentLockRequest};
-use chorus_wire::frame::{FramePayload, OpenItemKind, ScopeIdent};
+use chorus_wire::frame::{FrameFilter, FrameKind, FramePayload, OpenItemKind, ScopeIdent};
 use chorus_wire::identity::Handle;
 use chorus_wire::secret::Secret;
 use serde_json::{Value, json};
@@ -21,13 +22,26 @@ use serde_json::{Value, json};
 struct MortalHub {
     scene: Scene,
     address: String,
+    /// Where it keeps its data; without one, in a file.
+    database: Option<String>,
 }
 
 impl MortalHub {
     fn open() -> Self {
-        let scene = Scene::open();
-        let address = scene.hub.url.strip_prefix("http://").unwrap().to_owned();
-        Self { scene, address }
+        Self::open_on(None)
+    }
+
+    fn open_on(database: Option<String>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Hub::command(folder.path(), &[]);
+        command.args(database.iter().flat_map(|url| ["--database", url]));
+        let hub = Hub::start_command(command);
+        let address = hub.url.strip_prefix("http://").unwrap().to_owned();
+        Self {
+            scene: Scene { folder, hub },
+            address,
+            database,
+        }
     }
 
     fn kill_and_start_later(&mut self, library: &std::path::Path, minutes: u32) {
@@ -35,6 +49,7 @@ impl MortalHub {
         self.scene.hub.process.await_exit();
         let mut command = Hub::command(self.scene.folder.path(), &["--listen", &self.address]);
         command
+            .args(self.database.iter().flat_map(|url| ["--database", url]))
             .env("LD_PRELOAD", library)
             .env("FAKETIME", format!("+{minutes}m"))
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
@@ -59,13 +74,28 @@ fn asks_before_edit(agent: &Agent, session: &str) -> String {
     shell(agent, script, &edit_input(agent, session)).ok().out
 }
 
-// the story of two sessions in one repository, an hour long.
+//
 #[test]
 fn an_hour_later_the_claim_still_holds_and_the_note_is_there() {
+    if let Some(library) = libfaketime() {
+        live_through_an_hour(MortalHub::open(), &library);
+    }
+}
+
+// on PostgreSQL alone, without NATS.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hour_later_the_claim_still_holds_on_postgresql() {
     let Some(library) = libfaketime() else {
         return;
     };
-    let mut hub = MortalHub::open();
+    if let Some(database) = Database::fresh().await {
+        let hub = MortalHub::open_on(Some(database.url.clone()));
+        tokio::task::block_in_place(|| live_through_an_hour(hub, &library));
+    }
+}
+
+/// The story of two sessions in one repository, while their hub is killed three times.
+fn live_through_an_hour(mut hub: MortalHub, library: &std::path::Path) {
     let alice = hub.scene.agent("alice");
     create_repository(&alice);
     let first = "cd shop; export CHORUS_SESSION=7f3a CHORUS_INSTRUMENT=cc-claude; ";
@@ -78,11 +108,11 @@ fn an_hour_later_the_claim_still_holds_and_the_note_is_there() {
     assert!(told.starts_with("handed over, kept until 20"), "{told}");
     let ask = alice.command(&["frame", "agent_binding_moment", "--stale-after", "30m"]);
     run(ask, MOMENT).ok();
-    hub.kill_and_start_later(&library, 20);
+    hub.kill_and_start_later(library, 20);
     let decided = alice.run(&["decide", "--choose", "2"]).ok().out;
     assert!(decided.contains("answered: 2: Later"), "{decided}");
     assert_eq!(alice.run(&["decide", "--wait", "1ms"]).code, 5);
-    hub.kill_and_start_later(&library, 55);
+    hub.kill_and_start_later(library, 55);
     let held = alice.json(&["locks"]);
     assert_eq!(held.len(), 1, "{held:?}");
     let left = held[0]["left_ms"].as_u64().unwrap();
@@ -105,7 +135,7 @@ fn an_hour_later_the_claim_still_holds_and_the_note_is_there() {
     let body = taken.json()[0]["handover_body"].clone();
     assert_eq!(body, "The check is moved. The cart fails.\n");
     assert!(alice.json(&["handover", "--list"]).is_empty());
-    hub.kill_and_start_later(&library, 61);
+    hub.kill_and_start_later(library, 61);
     assert!(alice.json(&["locks"]).is_empty(), "the hour is over");
     assert_eq!(asks_before_edit(&alice, "91bc"), "");
 }
@@ -156,7 +186,8 @@ fn sender() -> FrameSender {
 }
 
 async fn say(client: &HubClient, payload: impl Into<FramePayload>) {
-    let sender = sender();
+    let mut sender = sender();
+    sender.ttl_ms = Some(1_800_000);
     let scope = sender.handle_scope();
     let now = Clock::system().now();
     let frame = sender.draft_frame(&scope, payload.into(), now);
@@ -189,8 +220,7 @@ async fn what_is_open_outlives_the_hub_that_took_it() {
     };
     say(&alice, note).await;
     first.process.send_signal("KILL");
-    let address = hub_address(&second);
-    let elsewhere = HubClient::new(&format!("http://{address}"), Some(Secret::new(key))).unwrap();
+    let elsewhere = HubClient::new(&second.url, Some(Secret::new(key))).unwrap();
     let handle = Handle::parse("~alice").unwrap();
     let items = elsewhere.list_open_items(&handle).await.unwrap();
     let items = parse_open_items(items, Clock::system().now());
@@ -199,6 +229,64 @@ async fn what_is_open_outlives_the_hub_that_took_it() {
     let taken = elsewhere.take_handover(&sender(), &items[1].item).await;
     assert_eq!(taken.unwrap().outcome, "taken");
     assert_eq!(elsewhere.list_open_items(&handle).await.unwrap().len(), 1);
+}
+
+/// An agent of this key, with the credential file of a machine that knows this hub.
+fn agent_at(hub: &Hub, folder: &std::path::Path, key: &str) -> Agent {
+    std::fs::create_dir(folder.join(".chorus")).unwrap();
+    let credentials = json!({ "agent_id": "alice@chorus", "api_key": key, "hub_url": hub.url });
+    let file = folder.join(".chorus/config.json");
+    std::fs::write(file, credentials.to_string()).unwrap();
+    Agent {
+        home: folder.into(),
+        hub: hub.url.clone(),
+    }
+}
+
+// two hubs on PostgreSQL; the decision that was asked for at the killed one is answered at the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_answered_at_the_second_hub_after_the_first_was_killed() {
+    let Some(servers) = tokio::task::block_in_place(Servers::start) else {
+        return;
+    };
+    let mut first = servers.hub("first", "127.0.0.1:0");
+    let address = hub_address(&first).to_string();
+    let second = servers.hub("second", "127.0.0.1:0");
+    let (at_first, key) = register_with_key(&first.url, "alice").await;
+    let moment = FramePayload::parse(FrameKind::AgentBindingMoment, MOMENT).unwrap();
+    say(&at_first, moment).await;
+    first.process.send_signal("KILL");
+    first.process.await_exit();
+    // The session that asked goes on at the second hub.
+    let at_second = HubClient::new(&second.url, Some(Secret::new(key.clone()))).unwrap();
+    let filter = FrameFilter::parse("kind:agent_response").unwrap();
+    let now = || Clock::system().now();
+    let mut asking = at_second.open_frame_stream(&sender(), &filter, None, now);
+    asking.wait_opened().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let alice = agent_at(&second, folder.path(), &key);
+    tokio::task::block_in_place(|| {
+        let decided = alice.run(&["decide", "--choose", "2"]).ok().out;
+        assert!(decided.contains("answered: 2: Later"), "{decided}");
+        assert_eq!(alice.run(&["decide", "--wait", "1ms"]).code, 5);
+    });
+    let answer = loop {
+        match asking.next().await.unwrap() {
+            FrameStreamEvent::Frame(frame, _) => break frame.payload.clone(),
+            FrameStreamEvent::Opened(_)
+            | FrameStreamEvent::OpenItems(_)
+            | FrameStreamEvent::Gap => {}
+        }
+    };
+    let FramePayload::AgentResponse(answer) = answer else {
+        panic!("not an answer: {answer:?}");
+    };
+    assert_eq!(answer.response_text, "2: Later");
+    // The hub that was killed comes back, and asks no more.
+    let first = servers.hub("first", &address);
+    let handle = Handle::parse("~alice").unwrap();
+    assert_eq!(hub_address(&first).to_string(), address);
+    assert!(at_first.list_open_items(&handle).await.unwrap().is_empty());
 }
 
 // what the commands say, and the exit code of a question without an answer.
