@@ -1,19 +1,10 @@
-//! The console's files, embedded in the binary, and its security headers (failure 7, R-74).
+//! The answers with the console's files, and its security headers (failure 7, R-74).
 
+use super::embedded_files::{self, EmbeddedFile};
 use crate::http::{negotiate, reply};
 use crate::pages::html::escape_html;
 use axum::{body::Body, response::Response};
-use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use rust_embed::{EmbeddedFile, RustEmbed};
-use std::collections::HashMap;
-use std::io::Write;
-use std::sync::{LazyLock, Mutex, PoisonError};
-
-#[derive(RustEmbed)]
-#[folder = "../../console/"]
-struct ConsoleFiles;
 
 pub const INDEX_FILE: &str = "index.html";
 
@@ -22,14 +13,11 @@ pub const INDEX_FILE: &str = "index.html";
 const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The files as gzip, each compressed at its first request.
-static COMPRESSED_FILES: LazyLock<Mutex<HashMap<String, Bytes>>> = LazyLock::new(Mutex::default);
-
 /// The file of this name, or 304 when the client's copy is current. Names carry no version, so clients revalidate on every use.
 pub fn file_response(headers: &HeaderMap, name: &str) -> Option<Response> {
-    let file = ConsoleFiles::get(name)?;
+    let file = embedded_files::find_file(name)?;
     let is_compressed = negotiate::accepts_gzip(headers);
-    let etag = compute_etag(&file, is_compressed);
+    let etag = compute_etag(file, is_compressed);
     let client_etags = headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
@@ -45,9 +33,9 @@ pub fn file_response(headers: &HeaderMap, name: &str) -> Option<Response> {
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         unchanged
     } else if is_compressed {
-        reply::text_response(StatusCode::OK, media_type(name), gzip_file(name, &file))
+        reply::text_response(StatusCode::OK, media_type(name), file.compressed.clone())
     } else {
-        reply::text_response(StatusCode::OK, media_type(name), file.data.into_owned())
+        reply::text_response(StatusCode::OK, media_type(name), file.decompress())
     };
     let out = response.headers_mut();
     if is_compressed && !is_unchanged {
@@ -91,32 +79,9 @@ fn add_security_headers(headers: &mut HeaderMap) {
     );
 }
 
-/// The file as gzip. There is nothing secret in it, so its size tells nothing.
-fn gzip_file(name: &str, file: &EmbeddedFile) -> Bytes {
-    let compress = || {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let written = encoder.write_all(&file.data);
-        // Writing into a vector cannot fail.
-        Bytes::from(written.and_then(|()| encoder.finish()).unwrap_or_default())
-    };
-    let mut files = COMPRESSED_FILES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    files
-        .entry(name.to_owned())
-        .or_insert_with(compress)
-        .clone()
-}
-
 fn compute_etag(file: &EmbeddedFile, is_compressed: bool) -> String {
-    let hash = file.metadata.sha256_hash();
-    let digits: String = hash
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
     let encoding = if is_compressed { "-gzip" } else { "" };
-    format!("\"{digits}{encoding}\"")
+    format!("\"{}{encoding}\"", file.digits)
 }
 
 fn media_type(name: &str) -> &'static str {
@@ -152,10 +117,9 @@ mod tests {
     /// Failure 7
     #[test]
     fn no_file_of_the_page_has_script_or_style_within_markup() {
-        for name in ConsoleFiles::iter() {
-            let file = ConsoleFiles::get(&name).unwrap();
-            let text = std::str::from_utf8(&file.data).unwrap();
-            assert_ne!(media_type(&name), "application/octet-stream", "{name}");
+        for (name, file) in embedded_files::list_files() {
+            let text = String::from_utf8(file.decompress()).unwrap();
+            assert_ne!(media_type(name), "application/octet-stream", "{name}");
             for inline in [
                 "<style",
                 " style=",
@@ -199,21 +163,18 @@ mod tests {
         for response in [response, plain] {
             assert_eq!(response.headers()[header::VARY], "accept-encoding");
         }
-        let file = ConsoleFiles::get(INDEX_FILE).unwrap();
-        let mut text = Vec::new();
-        let packed = gzip_file(INDEX_FILE, &file);
-        std::io::copy(&mut flate2::read::GzDecoder::new(&*packed), &mut text).unwrap();
-        assert_eq!(text, file.data.as_ref());
+        let file = embedded_files::find_file(INDEX_FILE).unwrap();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console/index.html");
+        assert_eq!(file.decompress(), std::fs::read(source).unwrap());
     }
 
     /// docs/console.md promises these sizes: what a browser fetches, and what it has to parse.
     #[test]
     fn the_whole_page_is_smaller_than_150_kilobytes_on_the_wire() {
         let (mut fetched, mut parsed) = (0, 0);
-        for name in ConsoleFiles::iter() {
-            let file = ConsoleFiles::get(&name).unwrap();
-            fetched += gzip_file(&name, &file).len();
-            parsed += file.data.len();
+        for (_, file) in embedded_files::list_files() {
+            fetched += file.compressed.len();
+            parsed += file.decompress().len();
         }
         assert!(fetched < 150 * 1000, "{fetched}");
         assert!(parsed < 400 * 1000, "{parsed}");

@@ -1,6 +1,7 @@
 //! The console: a page for people, served from the binary. It reads data only through the public routes, with the user's key.
 
 mod assets;
+mod embedded_files;
 mod sign_in;
 
 use crate::http::{app_state::AppState, path_params::PathParam, reply::ApiResult};
