@@ -39,10 +39,8 @@ impl IssuedCertificate {
         let to_micros = |time: &x509_cert::time::Time| {
             UnixMicros(i64::try_from(time.to_unix_duration().as_micros()).unwrap_or(i64::MAX))
         };
-        let (not_before, not_after) = (
-            to_micros(&validity.not_before),
-            to_micros(&validity.not_after),
-        );
+        let not_before = to_micros(&validity.not_before);
+        let not_after = to_micros(&validity.not_after);
         let names = read_names(&leaf).ok_or("its certificate has no names")?;
         let certified_key = CertifiedKey::from_der(chain, key, &ring::default_provider())
             .map_err(|_| "its certificate and key do not go together")?;

@@ -89,7 +89,8 @@ impl ObjectShape {
 
 /// `==` of texts is not yet const.
 const fn is_same_text(left: &str, right: &str) -> bool {
-    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let left = left.as_bytes();
+    let right = right.as_bytes();
     if left.len() != right.len() {
         return false;
     }

@@ -5,15 +5,11 @@ use crate::source::{self, Source};
 use std::collections::HashMap;
 
 /// Per cent of functions whose name is a single word. Std-like verbs on an obvious receiver are fine, so it is not zero.
-const ONE_WORD_FUNCTIONS: usize = 35;
+const ONE_WORD_FUNCTIONS: usize = 15;
 /// Per cent of types whose name is a single word: the nouns of the glossary.
-const ONE_WORD_TYPES: usize = 20;
-/// Types in one crate that share their name with another.
-const REUSED_TYPES: usize = 5;
-/// `let (a, b) = (x, y)`: two statements that pretend to be one.
-const PACKED_LETS: usize = 5;
-/// Lines that speak of an unnamed party where client, sender, receiver, operator or hub is meant.
-const VAGUE_LINES: usize = 20;
+const ONE_WORD_TYPES: usize = 5;
+/// Lines that speak of an unnamed party where client, sender, receiver, operator or hub is meant. Quoted examples have some.
+const VAGUE_LINES: usize = 16;
 
 const VAGUE: &str = "whoever somebody nobody anybody everybody whomever";
 /// Names that the standard library or a trait prescribes.
@@ -170,15 +166,9 @@ fn names_stay_plain() {
         "{types} % of types have one-word names"
     );
     let reused = report.reused_types();
-    assert!(
-        reused.len() <= REUSED_TYPES,
-        "types that share a name: {reused:#?}"
-    );
-    assert!(
-        report.packed_lets <= PACKED_LETS,
-        "{} packed lets",
-        report.packed_lets
-    );
+    assert!(reused.is_empty(), "types that share a name: {reused:#?}");
+    // `let (a, b) = (x, y)`: two statements that pretend to be one.
+    assert_eq!(report.packed_lets, 0, "packed lets");
     assert!(
         report.vague_lines <= VAGUE_LINES,
         "{} vague lines",

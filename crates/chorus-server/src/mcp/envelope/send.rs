@@ -186,7 +186,8 @@ async fn wait_for_fact(
     max_wait: Duration,
     result: &mut SendResult,
 ) -> chorus_hub::Result<&'static str> {
-    let (principal, hub) = (&call.principal, &call.state.hub);
+    let principal = &call.principal;
+    let hub = &call.state.hub;
     if fact == "shown" {
         let shown = envelope::wait_until_shown(principal, hub, sent.trace_id, max_wait);
         result.shown_at = match call.wait_for(shown).await? {
