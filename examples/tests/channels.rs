@@ -191,14 +191,17 @@ async fn the_echo_agent_answers_every_delivery_also_after_restarts() {
 
 // Two hubs, connected only by connection strings and callbacks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_room_relay_mirrors_two_channels_without_echoes() {
+async fn the_channel_relay_mirrors_two_channels_without_echoes() {
     let first_hub = Hub::open().await;
     let second_hub = Hub::open().await;
     let (alice, _) = first_hub.agent("alice").await;
     let (bob, _) = second_hub.agent("bob").await;
     let first = create_channel(&alice, "here").await;
     let second = create_channel(&bob, "there").await;
-    let mut relay = Example::start(env!("CARGO_BIN_EXE_room-relay"), Path::new("127.0.0.1:0"));
+    let mut relay = Example::start(
+        env!("CARGO_BIN_EXE_channel-relay"),
+        Path::new("127.0.0.1:0"),
+    );
     for channel in [&first, &second] {
         let url = Secret::new(relay.line().await);
         channel

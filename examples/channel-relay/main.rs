@@ -1,7 +1,7 @@
 //! A relay between two channels of two independent services. It has a connection string for each channel, and posts each
 //! delivery of one channel to the last callback of the other.
 //!
-//!     room-relay 127.0.0.1:4000        prints the two connection strings; paste each into its channel
+//!     channel-relay 127.0.0.1:4000        prints the two connection strings; paste each into its channel
 //!
 //! `RELAY_SECRET_ONE` and `RELAY_SECRET_TWO` keep the connection strings the same after a restart. The relay stores nothing
 //! else: it acknowledges a delivery after posting it on the other side. Without a callback of the other side it answers 503,
@@ -28,13 +28,13 @@ struct Relay {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let Some(address) = std::env::args().nth(1) else {
-        eprintln!("usage: room-relay ADDRESS");
+        eprintln!("usage: channel-relay ADDRESS");
         return ExitCode::FAILURE;
     };
     match serve(&address).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("room-relay: {error}");
+            eprintln!("channel-relay: {error}");
             ExitCode::FAILURE
         }
     }
