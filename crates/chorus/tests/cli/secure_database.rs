@@ -109,6 +109,9 @@ async fn create_roles(servers: &Servers) {
     run_sql(servers, &roles).await;
 }
 
+/// What a hub says of a certificate that another authority has signed.
+const UNTRUSTED: &str = "no authority that this hub trusts";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sslmode_is_respected_and_no_error_contains_the_password() {
     let Some(mut servers) = Servers::start() else {
@@ -130,11 +133,7 @@ async fn sslmode_is_respected_and_no_error_contains_the_password() {
     let other = other_authority.root();
     for mode in ["verify-full", "verify-ca", "require"] {
         let database = url(&format!("sslmode={mode}&sslrootcert={other}"));
-        assert_refused(
-            folder.path(),
-            &database,
-            "no authority that this hub trusts",
-        );
+        assert_refused(folder.path(), &database, UNTRUSTED);
     }
     for (database, clue) in [
         (url("sslmode=disable"), "no encryption"),
