@@ -61,6 +61,7 @@ const HUB: EdgeTable = &[
         "delivery",
         &[
             "clock",
+            "clock_watch",
             "identity",
             "limits",
             "random",
@@ -121,6 +122,7 @@ const HUB: EdgeTable = &[
 /// A protocol may use every layer below and no other protocol.
 const PROTOCOL: &[&str] = &[
     "clock",
+    "clock_watch",
     "cluster",
     "context",
     "delivery",
