@@ -9,13 +9,13 @@ use crate::support::actors::{Agent, Answer};
 use crate::support::hub::Hub;
 use crate::support::seeded_random::SeededRandom;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const STEPS: usize = 400;
 const BUDGET_CENTS: i64 = 15;
 /// What has to happen in the run: without it the sums would say nothing about it.
-const EXPECTED_ACTS: [&str; 12] = [
+const EXPECTED_ACTS: [&str; 16] = [
     "hired",
     "published",
     "claimed",
@@ -28,6 +28,10 @@ const EXPECTED_ACTS: [&str; 12] = [
     "answered",
     "approved",
     "rejected",
+    "cancelled",
+    "lapsed",
+    "approved by time",
+    "expired",
 ];
 
 struct Market<'a> {
@@ -35,6 +39,8 @@ struct Market<'a> {
     boss: Agent,
     workers: Vec<Agent>,
     jobs: Vec<String>,
+    /// The jobs whose delivery the requester itself approved.
+    approved_jobs: BTreeSet<String>,
     random: SeededRandom,
     /// How often each act was accepted.
     accepted: BTreeMap<&'static str, usize>,
@@ -109,7 +115,27 @@ impl Market<'_> {
             .boss
             .post(&format!("/jobs/{job_id}/{path}"), body)
             .await;
-        self.count(name, answer.status == 200);
+        let is_accepted = answer.status == 200;
+        self.count(name, is_accepted);
+        if name == "approved" && is_accepted {
+            self.approved_jobs.insert(job_id);
+        }
+    }
+
+    /// Counts what the hub did by itself when a time was over.
+    async fn count_endings_by_time(&mut self) {
+        for id in self.jobs.clone() {
+            let job = self.boss.get(&format!("/jobs/{id}")).await.json();
+            let has_update = |kind: &str| {
+                let updates = job["timeline"].as_array().unwrap();
+                updates.iter().any(|update| update["kind"] == kind)
+            };
+            let was_delivered = job["state"] == "done" && has_update("delivered");
+            self.count("lapsed", has_update("lapsed"));
+            self.count("expired", job["state"] == "expired");
+            let by_requester = self.approved_jobs.contains(&id);
+            self.count("approved by time", was_delivered && !by_requester);
+        }
     }
 
     /// Any answer is fine here: the sums below say whether it was right.
@@ -192,50 +218,59 @@ impl Market<'_> {
     }
 }
 
+async fn check_sequence_of_acts(hub: &Hub, seed: u64) {
+    let boss = register_requester(hub).await;
+    let mut workers = Vec::new();
+    for (id, cost) in [("worker-1", 0.1), ("worker-2", 0.12), ("worker-3", 0.05)] {
+        workers.push(register_trader(hub, id, skill_offer(cost), None).await);
+    }
+    let mut market = Market {
+        hub,
+        boss,
+        workers,
+        jobs: Vec::new(),
+        approved_jobs: BTreeSet::new(),
+        random: SeededRandom(seed),
+        accepted: BTreeMap::new(),
+    };
+    for step in 0..STEPS {
+        let passed_on = market.accepted_count("passed on");
+        market.take_step().await;
+        // A hold that is lost while a job changes its worker does not show once the job has ended.
+        if step % 20 == 19 || market.accepted_count("passed on") > passed_on {
+            market.check_sums().await;
+        }
+    }
+    // In the end every job has ended, and nothing is held.
+    hub.advance(Duration::from_secs(3_600));
+    hub.maintain().await;
+    hub.maintain().await;
+    market.check_sums().await;
+    market.count_endings_by_time().await;
+    for act in EXPECTED_ACTS {
+        let count = market.accepted_count(act);
+        assert!(count > 0, "never {act}: {:?}", market.accepted);
+    }
+    let economy = hub.anonymous().get("/economy").await.json();
+    assert_eq!(
+        (&economy["held"], &economy["jobs"]["PENDING"]),
+        (&json!(0.0), &json!(0))
+    );
+    let total: u64 = economy["job_states"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(Value::as_u64)
+        .sum();
+    assert_eq!(total, market.jobs.len() as u64, "{economy}");
+}
+
 story!(
     no_sequence_of_acts_on_jobs_makes_or_loses_credits,
-    |hub| async {
-        let boss = register_requester(&hub).await;
-        let mut workers = Vec::new();
-        for (id, cost) in [("worker-1", 0.1), ("worker-2", 0.12), ("worker-3", 0.05)] {
-            workers.push(register_trader(&hub, id, skill_offer(cost), None).await);
-        }
-        let mut market = Market {
-            hub: &hub,
-            boss,
-            workers,
-            jobs: Vec::new(),
-            random: SeededRandom(0x51ed_270b_9f2c_4d13),
-            accepted: BTreeMap::new(),
-        };
-        for step in 0..STEPS {
-            let passed_on = market.accepted_count("passed on");
-            market.take_step().await;
-            // A hold that is lost while a job changes its worker does not show once the job has ended.
-            if step % 20 == 19 || market.accepted_count("passed on") > passed_on {
-                market.check_sums().await;
-            }
-        }
-        for act in EXPECTED_ACTS {
-            let count = market.accepted_count(act);
-            assert!(count > 0, "never {act}: {:?}", market.accepted);
-        }
-        // In the end every job has ended, and nothing is held.
-        hub.advance(Duration::from_secs(3_600));
-        hub.maintain().await;
-        hub.maintain().await;
-        market.check_sums().await;
-        let economy = hub.anonymous().get("/economy").await.json();
-        assert_eq!(
-            (&economy["held"], &economy["jobs"]["PENDING"]),
-            (&json!(0.0), &json!(0))
-        );
-        let total: u64 = economy["job_states"]
-            .as_object()
-            .unwrap()
-            .values()
-            .filter_map(Value::as_u64)
-            .sum();
-        assert_eq!(total, market.jobs.len() as u64, "{economy}");
-    }
+    |hub| async { check_sequence_of_acts(&hub, 0x51ed_270b_9f2c_4d13).await }
+);
+
+story!(
+    no_other_sequence_of_acts_on_jobs_makes_or_loses_credits,
+    |hub| async { check_sequence_of_acts(&hub, 0x2c8a_91f4_0d6e_b357).await }
 );
