@@ -40,9 +40,9 @@ async function readApiError(response) {
 
 /**
  * Sends a request and returns the response's data, with the `{success, data}` wrapper removed; throws an `ApiError` for an
- * error status. With `withPage` it returns `{rows, next}` of a wrapped list.
+ * error status. With `withPage` it returns `{rows, next}` of a wrapped list, with `withLink` `{value, hasMore}` of a bare one.
  */
-export async function callApi(path, { method = 'GET', body, headers = {}, withoutKey = false, withPage = false, keepalive = false } = {}) {
+export async function callApi(path, { method = 'GET', body, headers = {}, withoutKey = false, withPage = false, withLink = false, keepalive = false } = {}) {
   const requestHeaders = { ...headers };
   if (!withoutKey && storedKey.get()) requestHeaders.authorization = `Bearer ${storedKey.get()}`;
   if (body !== undefined) requestHeaders['content-type'] = 'application/json';
@@ -64,11 +64,13 @@ export async function callApi(path, { method = 'GET', body, headers = {}, withou
   if (!(response.headers.get('content-type') ?? '').includes('json')) return text;
   const value = JSON.parse(text);
   if (withPage) return { rows: value.data, next: value.metadata.next };
+  if (withLink) return { value, hasMore: /rel="?next/.test(response.headers.get('link') ?? '') };
   return value && value.success === true && 'data' in value ? value.data : value;
 }
 
 export const getApi = (path, options) => callApi(path, options);
 export const getPage = (path) => callApi(path, { withPage: true });
+export const getLinkedPage = (path) => callApi(path, { withLink: true });
 export const getPublic = (path) => callApi(path, { withoutKey: true });
 export const postApi = (path, body, headers, keepalive) => callApi(path, { method: 'POST', body, headers, keepalive });
 

@@ -2,13 +2,15 @@
 
 import { h, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatTimestamp, t } from './words.js';
-import { encodeUriPart, getApi, principal } from './api.js';
+import { encodeUriPart, getApi, getLinkedPage, principal } from './api.js';
 import { repeatEvery, subscribe } from './hub.js';
 import { conversationState, listConversations } from './conversation_state.js';
 import { renderConversationRow, renderPairRow } from './conversation_row.js';
 import { createDecisionList } from './decision_list.js';
 
 const MAX_SHOWN = 6;
+/** Jobs that are read of each state: enough for a glance, and little for a request every few seconds. */
+const MAX_READ = 20;
 const POLL_MS = 8_000;
 /** A failed delivery is news for this long. */
 const FAILED_NEWS_MS = 7 * 86_400_000;
@@ -17,15 +19,14 @@ const REQUESTER_STATES = ['input-required', 'delivered'];
 const WORKER_STATES = ['dispatched'];
 const DISMISSED_STORAGE = 'chorus.dismissed';
 
+/** `hasMore` says that more jobs wait than were read. The hub selects by role, so that no job of the other role takes a place. */
 async function loadWaitingJobs() {
-  const waiting = [];
-  for (const state of [...REQUESTER_STATES, ...WORKER_STATES]) {
-    const { jobs } = await getApi(`/jobs?limit=20&status=${state}`);
-    const isMine = (job) =>
-      REQUESTER_STATES.includes(state) ? job.orchestrator_id === principal.id : job.agent_id === principal.id;
-    waiting.push(...jobs.filter(isMine));
-  }
-  return waiting;
+  const readJobs = (role, state) => getLinkedPage(`/jobs?limit=${MAX_READ}&role=${role}&status=${state}`);
+  const pages = await Promise.all([
+    ...REQUESTER_STATES.map((state) => readJobs('orchestrator', state)),
+    ...WORKER_STATES.map((state) => readJobs('worker', state)),
+  ]);
+  return { rows: pages.flatMap((page) => page.value.jobs), hasMore: pages.some((page) => page.hasMore) };
 }
 
 const loadInvitations = async () =>
@@ -53,15 +54,17 @@ function dismissFailure(row) {
   localStorage.setItem(DISMISSED_STORAGE, JSON.stringify({ ...readDismissed(), [getFailureKey(row)]: row.failed }));
 }
 
-function renderSection(name, count, list, more) {
+/** `hasMore` says that there are more than `count`, which nothing on the page would show otherwise. */
+function renderSection(name, count, list, more, hasMore = false) {
   return (
     count > 0 &&
     h(
       'section.card',
       { 'data-need': name },
-      h('h2', {}, t(`needs.${name}`), h('span.badge', {}, formatCount(count))),
+      h('h2', {}, t(`needs.${name}`), h('span.badge', {}, formatCount(count), hasMore && '+')),
       h('ul.picks', {}, list),
-      count > MAX_SHOWN && more && h('p', {}, h('a', { href: more }, t('needs.all', { n: formatCount(count) }))),
+      (count > MAX_SHOWN || hasMore) &&
+        h('p', {}, h('a', { href: more }, t(hasMore ? 'needs.more' : 'needs.all', { n: formatCount(count) }))),
     )
   );
 }
@@ -103,7 +106,7 @@ export function openNeeds() {
   const sectionsNode = h('div.grid.two');
   const nothingNode = h('p.calm', { 'data-need': 'none' }, t('needs.none'));
   const node = h('section.needs', { 'aria-label': t('needs') }, decisions?.node, sectionsNode, nothingNode);
-  let jobs = [];
+  let jobs = { rows: [], hasMore: false };
   let invitations = [];
   const render = () => {
     decisions?.render();
@@ -128,7 +131,13 @@ export function openNeeds() {
         unread.slice(0, MAX_SHOWN).map((row) => renderConversationRow(row)),
         '#/conversations',
       ),
-      renderSection('jobs', jobs.length, jobs.slice(0, MAX_SHOWN).map(renderJob), '#/market'),
+      renderSection(
+        'jobs',
+        jobs.rows.length,
+        jobs.rows.slice(0, MAX_SHOWN).map(renderJob),
+        '#/market',
+        jobs.hasMore,
+      ),
       renderSection('invitations', invitations.length, invitations.slice(0, MAX_SHOWN).map(renderInvitation), '#/channels'),
       renderSection('failed', failures.length, failures.slice(0, MAX_SHOWN).map(renderFailure), '#/conversations'),
     );

@@ -65,7 +65,7 @@ export default {
   'earlier.more': '显示更早的', 'later.more': '显示更晚的', 'text.unfold': '显示全部（{n} 字）', 'text.fold': '收起', 'unread.count': '{n} 条未读', 'thread.new': '新消息', 'thread.jump': '新消息 ↓', 'thread.newest': '最新消息 ↓', 'thread.you': '您：', 'thread.last': '最后发言：{name}', 'thread.first': '这里还没有消息。请在下方写给 {name}。',
   'search.messages': '消息内容', 'search.busy': '搜索中…', 'search.none': '没有消息包含它。', 'search.further': '继续向前搜索', 'channel.search': '在此频道中搜索',
   'state.shown': '已显示', 'step.queued': '发出', 'step.delivered': '送达', 'step.shown': '显示', 'step.acknowledged': '确认', 'step.declined': '拒绝', 'step.not': '尚未', 'notify.decision': '有一个决定在等您',
-  'needs': '等您处理', 'needs.none': '目前没有等您处理的事。', 'needs.unread': '未读消息', 'needs.jobs': '等您的任务', 'needs.invitations': '邀请', 'needs.failed': '未送达', 'needs.all': '全部 {n} 项', 'needs.work': '待完成', 'needs.dismiss': '忽略', 'overview.numbers': '数字',
+  'needs': '等您处理', 'needs.none': '目前没有等您处理的事。', 'needs.unread': '未读消息', 'needs.jobs': '等您的任务', 'needs.invitations': '邀请', 'needs.failed': '未送达', 'needs.all': '全部 {n} 项', 'needs.more': '超过 {n} 项，查看全部', 'needs.work': '待完成', 'needs.dismiss': '忽略', 'overview.numbers': '数字',
   'decision.chosen': '您选择了：', 'decision.sending': '发送中：', 'decision.undo': '撤销', 'decision.held': '您选择了 {text}，三秒后发送。', 'decision.undone': '已撤销，没有发送。', 'decision.failed': '未发送：{why}', 'hub.away': '枢纽没有应答。',
   'outage.away': '枢纽没有应答。您看到的内容可能已过时；您写的内容会保留在本页面，直到枢纽恢复。', 'outage.away.go': '立即重试', 'outage.ended': '您的密钥已失效：它被更换或删除。此处内容不再更新；您写的内容会保留到关闭标签页为止。', 'outage.ended.go': '重新登录', 'outage.view': '枢纽没有应答。一旦恢复，此视图将自动打开。',
   'notify.on': '有新消息和决定时通知我', 'notify.off': '停止通知', 'notify.is-on': '通知已开启。', 'notify.is-off': '通知已关闭。', 'notify.denied': '您的浏览器不允许本页面发送通知。',

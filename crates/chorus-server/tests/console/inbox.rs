@@ -154,6 +154,50 @@ async fn the_first_view_shows_what_needs_the_person() {
     stage.is_clean().await;
 }
 
+/// More jobs than the first view reads of one state.
+const MANY_JOBS: usize = 21;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_view_says_that_more_jobs_wait_than_it_read() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    for worker in [&alice, &bob] {
+        offer_skill(worker, "translate", &json!({"cost_per_call": 0.10})).await;
+    }
+    let _listening = (alice.inbox().await, bob.inbox().await);
+    let hire = async |requester: &Agent, worker: &Agent, count: usize| {
+        for _ in 0..count {
+            let job = json!({"skill_name": "translate", "budget": 0.25, "input_data": {}, "agent_id": worker.id});
+            let answer = requester.post("/jobs", &job).await;
+            assert_eq!(answer.status, 202, "{answer:?}");
+        }
+    };
+    // The newer jobs that she gave to others do not hide the one that waits for her.
+    hire(&bob, &alice, 1).await;
+    hire(&alice, &bob, MANY_JOBS).await;
+    stage.sign_in(&alice.key).await;
+    let badge = |text: &str| {
+        format!("document.querySelector('[data-need=jobs] .badge')?.textContent === '{text}'")
+    };
+    stage.browser.eventually(&badge("1")).await;
+    let link = "document.querySelector('[data-need=jobs] p a')";
+    assert_eq!(
+        stage.browser.run(&format!("return {link}")).await,
+        Value::Null
+    );
+    hire(&bob, &alice, MANY_JOBS - 1).await;
+    stage.browser.eventually(&badge("20+")).await;
+    stage.browser.shows("More than 20 wait; see all").await;
+    stage.browser.click("[data-need=jobs] p a").await;
+    stage
+        .browser
+        .eventually("location.hash === '#/market'")
+        .await;
+    stage.is_clean().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_comes_page_by_page_and_is_searched_by_the_hub() {
     let Some(stage) = Stage::open().await else {
