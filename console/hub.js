@@ -94,6 +94,8 @@ export function startUpdates(identity) {
   // A principal without streams learns from its requests that the key has ended.
   window.addEventListener('unauthorized', () => trackStreamState('key')('ended'));
   repeatEvery(HEALTH_POLL_MS, loadHealth);
+  // A failed poll counts as an outage like a closed stream, so the person's attempt is one of both.
+  window.addEventListener('retry', () => loadHealth().catch(() => {}));
   repeatEvery(5_000, loadAgents);
   if (principal.role === 'operator') startOperatorStreams();
   else startAgentStreams();

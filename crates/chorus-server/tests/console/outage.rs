@@ -57,6 +57,37 @@ async fn a_hub_that_is_away_is_said_plainly_and_what_was_written_is_kept() {
     assert_eq!(bob.history("").await.len(), 1);
 }
 
+/// Lets no timer end while `window.isFrozen` is true, so that the page tries nothing by itself.
+const FREEZE_TIMERS: &str = "const start = window.setTimeout; \
+     window.setTimeout = (work, ms, ...rest) => start(() => window.isFrozen || work(...rest), ms)";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn try_now_connects_without_waiting_for_the_next_attempt() {
+    let Some(mut stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    stage.sign_in(&alice.key).await;
+    stage.browser.run(FREEZE_TIMERS).await;
+    stage.stop_hub().await;
+    let banner = "document.querySelector('.outage:not([hidden])')?.dataset.outage";
+    stage
+        .browser
+        .eventually(&format!("{banner} === 'away'"))
+        .await;
+    stage.browser.run("window.isFrozen = true").await;
+    stage.hub.restart().await;
+    stage.browser.shows("Try now").await;
+    stage.browser.click(".outage [data-do=retry]").await;
+    stage
+        .browser
+        .eventually(&format!("{banner} === undefined"))
+        .await;
+    stage.live().await;
+    bob.send_expecting("alice", "I am back", "delivered_sse")
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_was_rotated_is_said_plainly_with_a_way_back() {
     let Some(stage) = Stage::open().await else {
