@@ -211,3 +211,51 @@ async fn a_person_claims_a_job_delivers_it_and_the_requester_approves() {
         .eventually("[...document.querySelectorAll('.tile')].some((tile) => /Paid by you/.test(tile.textContent) && /0\\.10/.test(tile.textContent))")
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_offer_shows_its_record_until_it_is_withdrawn() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    offer_translation(&bob).await;
+    let _listening = bob.inbox().await;
+    for result in [
+        json!({"status": "SUCCESS", "output_data": {"text": "good day"}}),
+        json!({"status": "FAILURE", "error_message": "no such dialect"}),
+    ] {
+        let request = json!({"skill_name": "translate", "input_data": {"text": "x", "to": "de"}, "budget": 0.5});
+        let id = alice.post("/jobs", &request).await.json()["job_id"].clone();
+        let path = format!("/jobs/{}/result", id.as_str().unwrap());
+        let answer = bob.post(&path, &result).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    stage.sign_in(&bob.key).await;
+    stage.view("market").await;
+    let earned = "[...document.querySelectorAll('.tile')].some((tile) => /^Earned/.test(tile.textContent) && /0\\.10/.test(tile.textContent))";
+    stage.browser.eventually(earned).await;
+    // The chart goes up with the job that was done, and down with the one that failed.
+    stage.view("agents/bob%40chorus").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.chart.score .edge')?.getAttribute('d')")
+        .await;
+    let chart = "const chart = document.querySelector('.chart.score'); \
+         const score = chart.parentElement.querySelector('.big b').textContent; \
+         const heights = [...chart.querySelector('.edge').getAttribute('d').matchAll(/ ([0-9.]+)/g)].map((found) => Number(found[1])); \
+         return [heights.length, heights[0] < heights[1], chart.getAttribute('aria-label').endsWith(score)]";
+    assert_eq!(stage.browser.run(chart).await, json!([2, true, true]));
+    stage.view("market/skill/translate").await;
+    stage
+        .browser
+        .shows("1 done, 1 failed · 1 hirers · earned 0.10")
+        .await;
+    stage.browser.click("[data-do=withdraw]").await;
+    stage
+        .browser
+        .eventually("location.hash === '#/market'")
+        .await;
+    let offered = alice.get("/skills").await.json();
+    assert_eq!(offered["skills"], json!([]), "{offered}");
+    stage.is_clean().await;
+}
