@@ -49,7 +49,8 @@ License: {LICENSE}
 
 # It is static on purpose: one binary for every distribution.
 OVERRIDES = """\
-chorus: statically-linked-binary [usr/bin/chorus]
+# The program is static and may be loaded at any address, which looks like a library that forgot what it needs.
+chorus: shared-library-lacks-prerequisites [usr/bin/chorus]
 # The hub is not started by the package, so the helper that starts and stops services has nothing to do.
 chorus: maintainer-script-calls-systemctl [*]
 """
