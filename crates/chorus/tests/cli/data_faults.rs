@@ -3,8 +3,7 @@
 
 use crate::actors::{Hub, RunningProcess, TIMEOUT, chorus, run};
 use crate::crash::{envelope, fetch_all_texts, register_client};
-use crate::network::{Net, Network};
-use crate::servers::{Servers, is_available};
+use crate::servers::is_available;
 use crate::split::fetch_status;
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
@@ -331,61 +330,6 @@ async fn a_log_that_is_not_read_does_not_stop_the_hub() {
         lines.any(|line| line.starts_with("chorus_log_lines_dropped_total "))
     })
     .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hub_whose_machine_vanished_can_be_replaced_soon() {
-    // The server, not the successor, must find out that the connection is dead.
-    let Some(network) = Network::create() else {
-        return;
-    };
-    let Some(servers) = Servers::start_on(&network) else {
-        return;
-    };
-    let seal_key = servers.folder.path().join("shared-seal.key");
-    std::fs::write(&seal_key, "7".repeat(64)).unwrap();
-    let seal_key = seal_key.display().to_string();
-    let machine = |name: &str| {
-        let node = network.node(name);
-        let wires = [Net::Clients, Net::Database].map(|net| network.wire(&node, net));
-        let database = format!(
-            "postgres://postgres@{}/postgres?sslmode=disable",
-            servers.postgres_address
-        );
-        let listen = format!("{}:0", wires[0].address);
-        let options = [
-            "--data-dir",
-            name,
-            "--listen",
-            &listen,
-            "--database",
-            &database,
-            "--seal-key-file",
-            &seal_key,
-        ];
-        let command = Hub::command(servers.folder.path(), &options);
-        (node, command, wires)
-    };
-    let (node, command, lost_wires) = machine("lost");
-    let mut lost = RunningProcess::start(node.run(&command, None));
-    assert!(lost.next_line().starts_with("chorus listening on "));
-    lost_wires[1].cut();
-    lost.send_signal("KILL");
-    lost.await_exit();
-    let vanished_at = Instant::now();
-    let (node, command, _wires) = machine("successor");
-    loop {
-        let mut successor = RunningProcess::start(node.run(&command, None));
-        if successor.try_next_line().is_some() {
-            break;
-        }
-        assert_eq!(successor.await_exit(), Some(1));
-        let waited = vanished_at.elapsed();
-        assert!(
-            waited < Duration::from_secs(60),
-            "no successor after {waited:?}"
-        );
-    }
 }
 
 /// Waits until an asynchronous condition is true.

@@ -84,6 +84,7 @@ mod split_bus;
 mod split_load;
 mod talk;
 mod terminal_output;
+mod vanished_machine;
 mod verify;
 mod wake;
 mod wake_init;

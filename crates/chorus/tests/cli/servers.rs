@@ -147,6 +147,19 @@ impl Postgres {
     }
 }
 
+impl Postgres {
+    /// `psql` as its administrator, on the same machine.
+    fn psql_command(&self) -> Command {
+        let mut psql = Command::new(self.bin.join("psql"));
+        let (host, port) = (
+            self.address.ip().to_string(),
+            self.address.port().to_string(),
+        );
+        psql.args(["-h", &host, "-p", &port, "-U", "postgres", "postgres"]);
+        on_node(self.node.as_ref(), psql, None)
+    }
+}
+
 impl Drop for Postgres {
     fn drop(&mut self) {
         self.stop();
@@ -313,6 +326,10 @@ impl Servers {
         let node = network.node("database");
         let address = SocketAddr::new(network.wire(&node, Net::Database).address.into(), 5432);
         Postgres::new(folder, bin, Some(node), address)
+    }
+
+    pub fn psql_command(&self) -> Command {
+        self.postgres.psql_command()
     }
 
     pub fn start_postgres(&mut self) {
