@@ -78,6 +78,8 @@ pub const SCHEMA_CHECK_WAIT: Duration = Duration::from_secs(5);
 pub const ALL_RINGS_BYTES: usize = 512 * 1024 * 1024;
 /// Max bytes of all large answers that clients have not taken yet: a thousand pages of 256 KiB. Another one is 503.
 pub const LARGE_ANSWERS_BYTES: u64 = 256 * 1024 * 1024;
+/// Max bytes of all request bodies of which only a part has arrived: five hundred of the largest. Another one is 503.
+pub const ARRIVING_BODIES_BYTES: u64 = 128 * 1024 * 1024;
 /// Max bytes of database pages that the writing connection to SQLite keeps: the indexes of a busy hub.
 pub const WRITER_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 /// Max bytes of database pages that each reading connection to SQLite keeps; further pages are in the system's cache.

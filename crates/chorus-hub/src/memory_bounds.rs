@@ -15,6 +15,8 @@ pub struct MemoryBounds {
     pub page_caches: PageCaches,
     /// Large answers that clients have not taken yet; beyond it another one is 503.
     pub large_answers: u64,
+    /// Request bodies whose end has not arrived; beyond it such a request is 503.
+    pub arriving_bodies: u64,
 }
 
 /// Max bytes of database pages that each connection to SQLite keeps.
@@ -38,6 +40,7 @@ impl MemoryBounds {
         compiled_schemas: limits::COMPILED_SCHEMAS_BYTES,
         page_caches: PageCaches::MAX,
         large_answers: limits::LARGE_ANSWERS_BYTES,
+        arriving_bodies: limits::ARRIVING_BODIES_BYTES,
     };
 
     /// The least memory that a hub can be given: below it a bound would be smaller than what one request may need.
@@ -55,6 +58,7 @@ impl MemoryBounds {
                 reader: share(128, limits::READER_CACHE_BYTES),
             },
             large_answers: share(8, limits::LARGE_ANSWERS_BYTES),
+            arriving_bodies: share(16, limits::ARRIVING_BODIES_BYTES),
         }
     }
 }
@@ -79,7 +83,8 @@ mod tests {
                 + bounds.compiled_schemas
                 + bounds.page_caches.writer
                 + readers
-                + bounds.large_answers;
+                + bounds.large_answers
+                + bounds.arriving_bodies;
             assert!(sum * 3 <= mib * MIB * 2, "{mib} MiB: {bounds:?}");
         }
         assert_eq!(MemoryBounds::for_total(64 * 1024 * MIB), MemoryBounds::MAX);

@@ -275,7 +275,9 @@ pub const WEBHOOK_STREAM_BYTES: usize = 4 * 1024 * 1024;
 /// Deadline of a whole streamed answer: a model that writes for five minutes has written enough.
 pub const WEBHOOK_STREAM_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Max open connections by default: each is a file descriptor and, as an idle stream, four kilobytes.
+/// Max open connections by default, on a machine with plenty of memory: each is a file descriptor and, as an idle
+/// stream, four kilobytes. With less than 8 GiB it is eight for each megabyte, because a client that never ends its
+/// head holds [`CONNECTION_BUFFER_BYTES`].
 /// Another connection is answered with 503 and closed.
 pub const CONNECTIONS_DEFAULT: usize = 65_536;
 /// The part of all connections that one address may have by default: a fourth, so that no single client takes

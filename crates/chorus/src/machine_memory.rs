@@ -1,6 +1,7 @@
 //! How much memory a hub may use: as configured, or what its control group or the machine has.
 
 use chorus_hub::MemoryBounds;
+use chorus_wire::limits;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,10 @@ const MIB: u64 = 1024 * 1024;
 const UNKNOWN_TOTAL: u64 = 1024 * MIB;
 /// Version 1 of control groups writes a number near 2^63 for "no limit".
 const UNLIMITED_FROM: u64 = 1 << 60;
+/// The part of the memory that the heads of requests may take: a quarter.
+const CONNECTIONS_PART: u64 = 4;
+/// Fewest connections with which a hub is of use. With fewer, a few idle clients would lock out all others.
+pub const MIN_CONNECTIONS: usize = 64;
 
 /// `256M`, `2G`: at least [`MemoryBounds::MIN_TOTAL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +106,13 @@ impl MemoryTotal {
 
     pub fn to_bounds(self) -> MemoryBounds {
         MemoryBounds::for_total(self.bytes)
+    }
+
+    /// Max connections by default. When every one of them holds a head that never ends, they take a quarter of the memory.
+    pub fn default_connections(self) -> usize {
+        let each = CONNECTIONS_PART * limits::CONNECTION_BUFFER_BYTES as u64;
+        let fitting = usize::try_from(self.bytes / each).unwrap_or(usize::MAX);
+        fitting.clamp(MIN_CONNECTIONS, limits::CONNECTIONS_DEFAULT)
     }
 }
 
@@ -223,6 +235,21 @@ mod tests {
         assert_eq!(detect_total(free.path()), whole);
         let unknown = (UNKNOWN_TOTAL, MemorySource::Unknown);
         assert_eq!(detect_total(machine(&[]).path()), unknown);
+    }
+
+    //
+    #[test]
+    fn connections_follow_from_the_memory() {
+        let default = |size: &str| MemoryTotal::find(size.parse().ok()).default_connections();
+        assert_eq!(default("64M"), 512);
+        assert_eq!(default("256M"), 2_048);
+        assert_eq!(default("8G"), limits::CONNECTIONS_DEFAULT);
+        assert_eq!(default("64G"), limits::CONNECTIONS_DEFAULT);
+        let tiny = MemoryTotal {
+            bytes: MIB,
+            source: MemorySource::ControlGroup,
+        };
+        assert_eq!(tiny.default_connections(), MIN_CONNECTIONS);
     }
 
     #[test]

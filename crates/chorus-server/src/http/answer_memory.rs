@@ -1,45 +1,25 @@
 //! Bounds the memory of large answers that clients have not taken yet, in total and per address.
 
+use super::held_bytes::{ByteReservation, HeldBytes};
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
 use chorus_wire::Error;
 use hyper::body::{Frame, SizeHint};
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Answers up to this size are not counted: the kernel's send buffer takes them at once.
 const COUNTED_FROM_BYTES: u64 = 64 * 1024;
-/// The part of the memory for large answers that those of one address may take, so that one client leaves room for others.
-const ADDRESS_PART: u64 = 4;
-
-#[derive(Default)]
-struct AnswerBytes {
-    total: u64,
-    by_address: HashMap<IpAddr, u64>,
-}
-
 /// The bytes of large answers under way.
-#[derive(Clone)]
-pub struct LargeAnswers {
-    held: Arc<Mutex<AnswerBytes>>,
-    max_bytes: u64,
-}
+pub struct LargeAnswers(HeldBytes);
 
 impl LargeAnswers {
     /// Another answer beyond `max_bytes` is 503.
     pub fn with_memory(max_bytes: u64) -> Self {
-        Self {
-            held: Arc::default(),
-            max_bytes,
-        }
-    }
-
-    fn lock_bytes(&self) -> MutexGuard<'_, AnswerBytes> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        Self(HeldBytes::with_max(max_bytes))
     }
 
     /// The response, counted until its bytes are written, or a 503 when there is no memory for it.
@@ -49,6 +29,7 @@ impl LargeAnswers {
             return Ok(response);
         }
         let reservation = self
+            .0
             .reserve(client, bytes)
             .ok_or_else(|| Error::unavailable("too many large answers wait for their clients"))?;
         Ok(response.map(|body| {
@@ -56,54 +37,17 @@ impl LargeAnswers {
             Body::new(HeldBody { body, reservation })
         }))
     }
-
-    fn reserve(&self, address: IpAddr, bytes: u64) -> Option<AnswerReservation> {
-        let mut held = self.lock_bytes();
-        let of_address = held.by_address.get(&address).copied().unwrap_or_default();
-        // One answer always fits, however large it is.
-        let fits = |used: u64, max: u64| used == 0 || used + bytes <= max;
-        let address_max = self.max_bytes / ADDRESS_PART;
-        if !fits(held.total, self.max_bytes) || !fits(of_address, address_max) {
-            return None;
-        }
-        held.total += bytes;
-        held.by_address.insert(address, of_address + bytes);
-        drop(held);
-        Some(AnswerReservation {
-            answers: self.clone(),
-            address,
-            bytes,
-        })
-    }
-}
-
-/// The memory of one answer; dropping it gives the memory back.
-struct AnswerReservation {
-    answers: LargeAnswers,
-    address: IpAddr,
-    bytes: u64,
-}
-
-impl Drop for AnswerReservation {
-    fn drop(&mut self) {
-        let mut held = self.answers.lock_bytes();
-        held.total = held.total.saturating_sub(self.bytes);
-        match held.by_address.get_mut(&self.address) {
-            Some(bytes) if *bytes > self.bytes => *bytes -= self.bytes,
-            Some(_) | None => drop(held.by_address.remove(&self.address)),
-        }
-    }
 }
 
 /// A body whose chunks hold its reservation. The HTTP library drops the body itself before its last chunk is written.
 struct HeldBody {
     body: Body,
-    reservation: Arc<AnswerReservation>,
+    reservation: Arc<ByteReservation>,
 }
 
 struct HeldChunk {
     bytes: Bytes,
-    _reservation: Arc<AnswerReservation>,
+    _reservation: Arc<ByteReservation>,
 }
 
 impl AsRef<[u8]> for HeldChunk {
@@ -166,8 +110,7 @@ mod tests {
         drop(chunk);
         assert!(ask(slow).is_ok());
         drop(held);
-        assert_eq!(answers.lock_bytes().total, 0);
-        assert!(answers.lock_bytes().by_address.is_empty());
+        assert!(answers.0.is_empty());
         let small = Response::new(Body::from("small"));
         assert!(answers.hold_response(slow, small).is_ok());
     }

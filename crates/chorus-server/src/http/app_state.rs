@@ -2,6 +2,7 @@
 
 use super::allowed_origins::{CorsOrigin, OriginPolicy};
 use super::answer_memory::LargeAnswers;
+use super::body::ArrivingBodies;
 use super::callback_slots::CallbackStreamSlots;
 use super::certificate_status::CertificateStatus;
 use super::rate_limit::RateLimiter;
@@ -51,6 +52,7 @@ pub struct AppStateInner {
     /// Clients reach the hub by https, its own or a proxy's.
     pub is_https: bool,
     pub large_answers: LargeAnswers,
+    pub arriving_bodies: ArrivingBodies,
     pub server_name: String,
     pub rate_limit: u32,
     /// Of a hub that renews its certificate by itself.
@@ -80,7 +82,9 @@ impl AppState {
         request_metrics::install_recorder();
         let rate_limiter =
             RateLimiter::per_minute(settings.rate_limit, settings.register_rate, &hub);
-        let large_answers = LargeAnswers::with_memory(hub.options().memory.large_answers);
+        let memory = hub.options().memory;
+        let large_answers = LargeAnswers::with_memory(memory.large_answers);
+        let arriving_bodies = ArrivingBodies::with_memory(memory.arriving_bodies);
         Self(Arc::new(AppStateInner {
             hub,
             origin_policy: OriginPolicy::new(
@@ -102,6 +106,7 @@ impl AppState {
             waiting_calls: WaitingCalls::default(),
             idempotent_requests: IdempotentRequests::default(),
             large_answers,
+            arriving_bodies,
             openapi_document: OnceLock::new(),
             route_scopes: OnceLock::new(),
             published_schemas: OnceLock::new(),

@@ -1,12 +1,18 @@
 //! The extractor of a JSON body: content type, size limit and deadline.
 
+use super::admission;
+use super::held_bytes::{ByteReservation, HeldBytes};
 use super::{api_error::ApiError, app_state::AppState};
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use chorus_wire::{Error, ErrorCode, limits};
-use http::{HeaderMap, header};
+use http::{HeaderMap, header, request::Parts};
 use http_body_util::BodyExt;
+use std::net::IpAddr;
+
+/// Bodies up to this size are not counted among those that arrive: most requests are smaller.
+const COUNTED_FROM_BYTES: usize = 16 * 1024;
 
 /// A JSON body as bytes, not parsed yet.
 pub struct JsonBytes(pub Bytes);
@@ -14,29 +20,88 @@ pub struct JsonBytes(pub Bytes);
 impl FromRequest<AppState> for JsonBytes {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &AppState) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        check_declared_length(&parts.headers)?;
+        check_declared_length(&parts.headers, limits::BODY_BYTES)?;
         if !body.is_end_stream() {
             check_json_type(&parts.headers)?;
         }
-        read_request_body(&parts.headers, body).await.map(Self)
+        let body = read_request_body(state, &parts, body, limits::BODY_BYTES).await?;
+        Ok(Self(body))
     }
 }
 
-/// The whole body, within the size limit and the deadline.
-pub async fn read_request_body(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
-    check_declared_length(headers)?;
+/// The bytes of bodies whose end has not arrived: clients that send almost all of a body and then stop hold no more.
+pub struct ArrivingBodies(HeldBytes);
+
+impl ArrivingBodies {
+    /// A body that goes on beyond `max_bytes` of all is 503.
+    pub fn with_memory(max_bytes: u64) -> Self {
+        Self(HeldBytes::with_max(max_bytes))
+    }
+
+    fn expect_body(&self, client: IpAddr, max_bytes: usize) -> ArrivingBody<'_> {
+        ArrivingBody {
+            all: self,
+            client,
+            max_bytes,
+            reservation: None,
+        }
+    }
+}
+
+/// One body of which a part has arrived.
+struct ArrivingBody<'a> {
+    all: &'a ArrivingBodies,
+    client: IpAddr,
+    max_bytes: usize,
+    reservation: Option<ByteReservation>,
+}
+
+impl ArrivingBody<'_> {
+    /// Counts a chunk after which `total` bytes have arrived.
+    fn count_chunk(&mut self, chunk: usize, total: usize) -> Result<(), Error> {
+        if total > self.max_bytes {
+            return Err(ErrorCode::TooLarge.into());
+        }
+        if total <= COUNTED_FROM_BYTES {
+            return Ok(());
+        }
+        let has_room = match &mut self.reservation {
+            Some(reservation) => reservation.try_grow(chunk as u64),
+            None => {
+                self.reservation = self.all.0.reserve(self.client, total as u64);
+                self.reservation.is_some()
+            }
+        };
+        if has_room {
+            return Ok(());
+        }
+        let message = "too many large requests are being sent";
+        Err(Error::unavailable(message))
+    }
+}
+
+/// The whole body, within the size limit, the memory for bodies that arrive, and the deadline.
+pub async fn read_request_body(
+    state: &AppState,
+    parts: &Parts,
+    body: Body,
+    max_bytes: usize,
+) -> Result<Bytes, ApiError> {
+    check_declared_length(&parts.headers, max_bytes)?;
+    let client = admission::client_address(&parts.extensions);
+    let arriving = state.arriving_bodies.expect_body(client, max_bytes);
     // At the deadline the rest is not awaited; the connection is closed soon after the response.
-    match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body)).await {
+    match tokio::time::timeout(limits::REQUEST_DEADLINE, read_body(body, arriving)).await {
         Ok(body) => body,
         Err(_) => Err(ErrorCode::RequestTimeout.into()),
     }
 }
 
-fn check_declared_length(headers: &HeaderMap) -> Result<(), Error> {
+fn check_declared_length(headers: &HeaderMap, max_bytes: usize) -> Result<(), Error> {
     match declared_length(headers) {
-        Some(length) if length > limits::BODY_BYTES as u64 => Err(ErrorCode::TooLarge.into()),
+        Some(length) if length > max_bytes as u64 => Err(ErrorCode::TooLarge.into()),
         Some(_) | None => Ok(()),
     }
 }
@@ -81,7 +146,7 @@ fn media_type_text(headers: &HeaderMap) -> &str {
     essence.trim()
 }
 
-async fn read_body(mut body: Body) -> Result<Bytes, ApiError> {
+async fn read_body(mut body: Body, mut arriving: ArrivingBody<'_>) -> Result<Bytes, ApiError> {
     let mut first_chunk = Bytes::new();
     let mut later_chunks = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -89,9 +154,8 @@ async fn read_body(mut body: Body) -> Result<Bytes, ApiError> {
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if first_chunk.len() + later_chunks.len() + data.len() > limits::BODY_BYTES {
-            return Err(ErrorCode::TooLarge.into());
-        }
+        let total = first_chunk.len() + later_chunks.len() + data.len();
+        arriving.count_chunk(data.len(), total)?;
         if first_chunk.is_empty() {
             first_chunk = data;
         } else {
@@ -139,17 +203,47 @@ mod tests {
         }
     }
 
+    const CHUNK: usize = limits::BODY_BYTES / 4;
+
+    fn chunks(count: usize) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+        let chunk = Bytes::from(vec![b'x'; CHUNK]);
+        futures_util::stream::iter((0..count).map(move |_| Ok(chunk.clone())))
+    }
+
+    fn client(number: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, number])
+    }
+
     #[tokio::test]
     async fn a_chunked_body_is_joined_and_one_past_the_limit_is_refused() {
-        let body_of = |count: usize| {
-            let chunk = Bytes::from(vec![b'x'; limits::BODY_BYTES / 4]);
-            let chunks = (0..count).map(move |_| Ok::<_, std::io::Error>(chunk.clone()));
-            Body::from_stream(futures_util::stream::iter(chunks))
+        let all = ArrivingBodies::with_memory(u64::MAX);
+        let read = async |count| {
+            let arriving = all.expect_body(client(1), limits::BODY_BYTES);
+            read_body(Body::from_stream(chunks(count)), arriving).await
         };
-        assert_eq!(
-            read_body(body_of(4)).await.unwrap().len(),
-            limits::BODY_BYTES
-        );
-        assert!(read_body(body_of(5)).await.is_err());
+        assert_eq!(read(4).await.unwrap().len(), limits::BODY_BYTES);
+        assert!(read(5).await.is_err());
+        assert!(all.0.is_empty());
+    }
+
+    //
+    #[tokio::test]
+    async fn bodies_that_stop_before_their_end_have_a_bound_for_each_address() {
+        // One address may hold a quarter: two bodies of three chunks.
+        let all = ArrivingBodies::with_memory(4 * 6 * CHUNK as u64);
+        let start = |address: u8| {
+            use futures_util::StreamExt;
+            let body = Body::from_stream(chunks(3).chain(futures_util::stream::pending()));
+            read_body(body, all.expect_body(client(address), limits::BODY_BYTES))
+        };
+        let mut stalled: Vec<_> = (0..2).map(|_| Box::pin(start(1))).collect();
+        for body in &mut stalled {
+            assert!(futures_util::poll!(body).is_pending());
+        }
+        assert!(start(1).await.is_err(), "the third waits for nothing");
+        assert!(futures_util::poll!(Box::pin(start(2))).is_pending());
+        drop(stalled);
+        assert!(futures_util::poll!(Box::pin(start(1))).is_pending());
+        assert!(all.0.is_empty());
     }
 }

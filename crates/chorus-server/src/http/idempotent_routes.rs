@@ -86,7 +86,7 @@ async fn run_keyed(
         return Ok(next.run(request).await);
     };
     let (parts, body) = request.into_parts();
-    let body = match body::read_request_body(&parts.headers, body).await {
+    let body = match body::read_request_body(state, &parts, body, limits::BODY_BYTES).await {
         Ok(body) => body,
         Err(error) => return Ok(error.into_response()),
     };

@@ -22,6 +22,7 @@ mod draining_body;
 mod exchange_position;
 mod forwarded_header;
 pub mod front;
+mod held_bytes;
 pub mod idempotency;
 pub mod idempotent_routes;
 pub mod negotiate;

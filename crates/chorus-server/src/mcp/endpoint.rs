@@ -62,7 +62,7 @@ async fn call_hub_tools(State(state): State<AppState>, request: Request) -> ApiR
     let groups = query.get_single("tools")?.map(str::parse).transpose()?;
     let presence = parts.extensions.get::<ClientPresence>().cloned();
     let presence = presence.ok_or(ErrorCode::Internal)?;
-    let body = read_message(&parts.headers, body, limits::BODY_BYTES).await?;
+    let body = read_message(&state, &parts, body, limits::BODY_BYTES).await?;
     if let Some(request_id) = find_cancelled(&body) {
         let label = session.label_call(request_id);
         state.waiting_calls.cancel(&agent_id, &label);
@@ -112,12 +112,13 @@ pub fn unauthorized_response(state: &AppState, path: &str, error: Error) -> Resp
 
 /// Passes one message to its handler.
 pub async fn serve_message<H: ServerHandler + Clone>(
+    state: &AppState,
     handler: H,
     parts: Parts,
     body: Body,
     max_bytes: usize,
 ) -> ApiResult {
-    let body = read_message(&parts.headers, body, max_bytes).await?;
+    let body = read_message(state, &parts, body, max_bytes).await?;
     serve_body(handler, parts, body, max_bytes).await
 }
 
@@ -171,30 +172,13 @@ fn accepts_json(headers: &HeaderMap) -> bool {
 }
 
 async fn read_message(
-    headers: &HeaderMap,
+    state: &AppState,
+    parts: &Parts,
     body: Body,
     max_bytes: usize,
 ) -> Result<Bytes, ApiError> {
-    body::check_json_type(headers)?;
-    let declared = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if declared.is_some_and(|length| length > max_bytes) {
-        return Err(ErrorCode::TooLarge.into());
-    }
-    match tokio::time::timeout(
-        limits::REQUEST_DEADLINE,
-        Limited::new(body, max_bytes).collect(),
-    )
-    .await
-    {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(fault)) if fault.is::<http_body_util::LengthLimitError>() => {
-            Err(ErrorCode::TooLarge.into())
-        }
-        Ok(Err(_)) => Err(Error::validation("the body broke off").into()),
-        Err(_) => Err(ErrorCode::RequestTimeout.into()),
-    }
+    body::check_json_type(&parts.headers)?;
+    body::read_request_body(state, parts, body, max_bytes).await
 }
 
 /// Turns the library's plain-text errors into JSON-RPC errors, which clients of this route expect (failure 26).

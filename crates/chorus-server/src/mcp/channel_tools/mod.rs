@@ -59,8 +59,8 @@ async fn call_channel_tools(
         actor,
         trace: CallTrace::of_request(),
     });
-    let mut response =
-        serve_message(handler, parts, content, limits::CHANNEL_TOOL_CALL_BYTES).await?;
+    let max_bytes = limits::CHANNEL_TOOL_CALL_BYTES;
+    let mut response = serve_message(&state, handler, parts, content, max_bytes).await?;
     if let Some(budget) = budget {
         budget.write_headers(response.headers_mut());
     }

@@ -13,6 +13,7 @@ mod quota_option;
 mod welcome;
 
 use crate::fail::Fail;
+use crate::machine_memory::MIN_CONNECTIONS;
 use crate::stop_signal::StopSignal;
 use chorus_server::ServerSettings;
 use operator_file::OperatorFile;
@@ -164,8 +165,6 @@ async fn report_dropped_lines(dropped_lines: ErrorCounter) {
 
 /// File descriptors reserved for the hub itself: read pool, write-ahead log, webhooks in flight, unverified connections.
 const RESERVED_FILES: usize = 512;
-/// Fewest connections with which a hub is of use. With fewer, a few idle clients would lock out all others.
-const MIN_CONNECTIONS: usize = 64;
 
 /// The connections that the limit of open files leaves room for. A hub that was asked for more does not start, and neither does
 /// one that has room for hardly any: it would run, and refuse its clients.

@@ -112,7 +112,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", env = "CHORUS_REGISTER_RATE")]
     #[serde(alias = "register_rate")]
     register_rate: Option<u32>,
-    /// Max open connections, including streams [default: 65536, or fewer if the limit of open files is lower]
+    /// Max open connections, including streams [default: 8 per megabyte of --memory, 65536 at most, and what open files allow]
     #[arg(long, value_name = "N", env = "CHORUS_MAX_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..))]
     #[serde(alias = "max_connections")]
     max_connections: Option<u32>,
@@ -342,13 +342,13 @@ impl ServeOptions {
     }
 
     pub fn into_settings(self) -> Result<ServerSettings, Fail> {
-        let mut settings =
-            ServerSettings::with_data_dir(self.data_dir.unwrap_or_else(|| "chorus-data".into()));
+        let memory = self.memory_total();
+        let data_dir = self.data_dir.unwrap_or_else(|| "chorus-data".into());
+        let mut settings = ServerSettings::with_data_dir(data_dir);
         settings.server_name = self.server_name.unwrap_or(settings.server_name);
         settings.rate_limit = self.rate_limit.unwrap_or(settings.rate_limit);
-        settings.max_connections = self
-            .max_connections
-            .map_or(settings.max_connections, |max| max as usize);
+        let default = memory.default_connections();
+        settings.max_connections = self.max_connections.map_or(default, |max| max as usize);
         settings.register_rate = self.register_rate.unwrap_or(settings.register_rate);
         settings.max_connections_per_address =
             self.max_connections_per_address.map(|max| max as usize);
@@ -407,7 +407,7 @@ impl ServeOptions {
         hub.seal_key_file = self.seal_key_file;
         hub.agent_turns = self.agent_turns.unwrap_or(hub.agent_turns);
         hub.retain = self.retain.map(|retention| retention.0);
-        hub.memory = MemoryTotal::find(self.memory).to_bounds();
+        hub.memory = memory.to_bounds();
         hub.trace_export = build_trace_export(self.otlp, self.otlp_headers, self.otlp_sample)?;
         Ok(settings)
     }
