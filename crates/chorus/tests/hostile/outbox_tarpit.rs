@@ -12,6 +12,7 @@ const ATTACKED_CHANNELS: usize = 2;
 /// In each attacked channel. All of them are three times the places of the outbox: a post that waits for its receiver leaves its
 /// place after some seconds, and the next one of the same owner would take it.
 const HANGING_MEMBERS: usize = 200;
+const MAX_GROWTH_MIB: u64 = 32;
 
 fn create_channel(client: HubClient, key: &str) -> String {
     let (status, answer) = client.request("POST", "/channels", Some(key), &json!({"name": "room"}));
@@ -55,6 +56,7 @@ fn hanging_members_of_one_owner_do_not_delay_other_channels() {
     let (port, delivered) = start_webhook();
     let url = format!("http://127.0.0.1:{port}/inbox/sk_bob");
     add_member(client, &alice, &room, "bob", &url);
+    let watch = hub.watch();
     for channel in &attacked {
         post_message(client, &mallory, channel);
     }
@@ -68,4 +70,5 @@ fn hanging_members_of_one_owner_do_not_delay_other_channels() {
     });
     let took = started.elapsed();
     assert!(took < Duration::from_secs(5), "{took:?}");
+    watch.assert_unharmed(MAX_GROWTH_MIB);
 }

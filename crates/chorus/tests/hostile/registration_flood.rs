@@ -1,13 +1,14 @@
 //! Registrations and skills full of expensive schemas: the hub answers others meanwhile.
 
-use crate::support_compute::{AttackedHub, HubClient, OPERATOR, RunningAttack, registration};
+use crate::support_compute::{AttackedHub, OPERATOR, RunningAttack, registration};
+use crate::support_watch::HubWatch;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
-/// Max time of `/health` while the attack runs.
-const HEALTH_LIMIT: Duration = Duration::from_secs(1);
-const ATTACK_TIME: Duration = Duration::from_secs(5);
+/// Compiled schemas may take a sixteenth of the memory, and the two that are being compiled some more.
+const MAX_GROWTH_MIB: u64 = 48;
+/// How often the health is asked for while the attack runs: for about five seconds.
+const HEALTH_ANSWERS: usize = 100;
 
 /// Patterns that each take milliseconds to compile; no two are the same, so that no cache helps.
 fn schema_of_patterns(number: usize, count: usize) -> Value {
@@ -32,21 +33,17 @@ fn hostile_registration() -> Value {
     body
 }
 
-fn assert_healthy_during(client: HubClient, attack: RunningAttack) {
-    let started = Instant::now();
-    let mut slowest = Duration::ZERO;
-    while started.elapsed() < ATTACK_TIME {
-        slowest = slowest.max(client.time_health());
-    }
+fn assert_unharmed_during(watch: HubWatch, attack: RunningAttack) {
+    watch.await_answers(HEALTH_ANSWERS);
     let rounds = attack.rounds.load(Ordering::Relaxed);
     attack.finish();
-    assert!(slowest < HEALTH_LIMIT, "/health took {slowest:?}");
+    watch.assert_unharmed(MAX_GROWTH_MIB);
     assert!(rounds > 0, "the attack was never answered");
 }
 
 #[test]
 fn a_closed_hub_compiles_nothing_for_strangers() {
-    let hub = AttackedHub::start(&[]);
+    let hub = AttackedHub::start(&["--memory", "256M"]);
     let client = hub.client();
     let (status, _) = client.request(
         "POST",
@@ -56,6 +53,7 @@ fn a_closed_hub_compiles_nothing_for_strangers() {
     );
     assert_eq!(status, 201);
     let body = hostile_registration();
+    let watch = hub.watch();
     let attack = RunningAttack::start(4, move |_| {
         let (status, answer) = client.request("POST", "/register", None, &body);
         let code = &answer["error"]["code"];
@@ -65,26 +63,28 @@ fn a_closed_hub_compiles_nothing_for_strangers() {
             "{answer}"
         );
     });
-    assert_healthy_during(client, attack);
+    assert_unharmed_during(watch, attack);
 }
 
 #[test]
 fn an_open_hub_refuses_too_many_patterns_before_it_compiles_one() {
-    let hub = AttackedHub::start(&[]);
+    let hub = AttackedHub::start(&["--memory", "256M"]);
     let client = hub.client();
     let body = hostile_registration();
+    let watch = hub.watch();
     let attack = RunningAttack::start(4, move |_| {
         let (status, answer) = client.request("POST", "/register", None, &body);
         assert_eq!(status, 400, "{answer}");
     });
-    assert_healthy_during(client, attack);
+    assert_unharmed_during(watch, attack);
 }
 
 #[test]
 fn skills_within_the_limits_are_compiled_beside_the_requests() {
-    let hub = AttackedHub::start(&[]);
+    let hub = AttackedHub::start(&["--memory", "256M"]);
     let client = hub.client();
     let key = client.register(&registration("mallory@chorus", None), None);
+    let watch = hub.watch();
     let attack = RunningAttack::start(8, move |number| {
         let pattern = |n: usize| json!({"pattern": format!("^[a-z]{{1,200}}{n}$")});
         let schema =
@@ -93,5 +93,5 @@ fn skills_within_the_limits_are_compiled_beside_the_requests() {
         let (status, answer) = client.request("PUT", "/skills/s1", Some(&key), &body);
         assert!(matches!(status, 200 | 201), "{answer}");
     });
-    assert_healthy_during(client, attack);
+    assert_unharmed_during(watch, attack);
 }

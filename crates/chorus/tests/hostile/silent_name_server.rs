@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// More than the look-ups that a thread each could once make.
 const ATTACK_THREADS: usize = 64;
+const MAX_GROWTH_MIB: u64 = 32;
 
 #[test]
 fn names_that_are_never_answered_do_not_delay_other_webhooks() {
@@ -23,6 +24,7 @@ fn names_that_are_never_answered_do_not_delay_other_webhooks() {
         );
     }
     let (port, _) = start_webhook();
+    let watch = hub.watch();
     let attack = RunningAttack::start(ATTACK_THREADS, move |number| {
         let receiver = format!("dead-{}@chorus", number % 200);
         let (outcome, _) = client.send_message(&mallory, "mallory@chorus", &receiver);
@@ -38,4 +40,5 @@ fn names_that_are_never_answered_do_not_delay_other_webhooks() {
         assert!(took < Duration::from_secs(3), "{took:?}");
     }
     attack.finish();
+    watch.assert_unharmed(MAX_GROWTH_MIB);
 }

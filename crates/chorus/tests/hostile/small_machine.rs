@@ -25,6 +25,7 @@ fn limited_chorus() -> Command {
 #[tokio::test(flavor = "multi_thread")]
 async fn frames_of_strangers_do_not_exhaust_a_machine_of_256_mb() {
     let hub = MeasuredHub::start_with(&["--memory", "256M"]);
+    let watch = hub.watch();
     let mut senders = tokio::task::JoinSet::new();
     for number in 0..SENDERS {
         let client = hub.register(&format!("stranger-{number}")).await;
@@ -38,6 +39,7 @@ async fn frames_of_strangers_do_not_exhaust_a_machine_of_256_mb() {
     while let Some(sent) = senders.join_next().await {
         sent.unwrap();
     }
+    watch.assert_unharmed(MEMORY_MIB as u64);
     let peak = hub.peak_mib();
     assert!(peak < MEMORY_MIB, "the hub took {peak} MiB");
 }

@@ -1,8 +1,10 @@
 //! A hub in its own process, requests to it over raw sockets, and the servers of an attacker.
 
+use crate::support_watch::HubWatch;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,11 +15,11 @@ pub const OPERATOR: &str = "operator-key-for-tests";
 /// Max time of one request of a test: longer than any deadline of the hub.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `chorus serve` in a temporary folder, without rate limits: they are another defence.
+/// `chorus serve` in a temporary folder.
 pub struct AttackedHub {
     pub address: SocketAddr,
     process: Child,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Drop for AttackedHub {
@@ -29,12 +31,17 @@ impl Drop for AttackedHub {
 
 impl AttackedHub {
     pub fn start(options: &[&str]) -> Self {
+        Self::start_limited(&[&["--rate-limit", "0"], options].concat())
+    }
+
+    /// With the rate limits that the options give, or the default ones.
+    pub fn start_limited(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_chorus"));
         command
             .env_clear()
             .current_dir(folder.path())
-            .args(["serve", "--log", "error", "--rate-limit", "0"])
+            .args(["serve", "--log", "error"])
             .args(["--listen", "127.0.0.1:0", "--operator-key", OPERATOR])
             .args(options)
             .stdout(Stdio::piped());
@@ -50,8 +57,18 @@ impl AttackedHub {
         Self {
             address: address.parse().unwrap(),
             process,
-            _folder: folder,
+            folder,
         }
+    }
+
+    /// Where the hub keeps its data.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("chorus-data")
+    }
+
+    /// Measures the hub from now on.
+    pub fn watch(&self) -> HubWatch {
+        HubWatch::start(self.address, self.process.id())
     }
 
     pub fn client(&self) -> HubClient {
@@ -97,6 +114,23 @@ impl HubClient {
         (status, serde_json::from_str(body).unwrap_or_default())
     }
 
+    /// Sends these bytes and reads to the end: the status, and the whole answer.
+    pub fn send_raw(self, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.0).unwrap();
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer)
+    }
+
+    /// Registers an agent; the status of the answer.
+    pub fn register_named(self, name: &str) -> u16 {
+        let body = registration(name, None);
+        self.request("POST", "/register", None, &body).0
+    }
+
     /// Registers an agent and returns its key.
     pub fn register(self, body: &Value, key: Option<&str>) -> String {
         let (status, answer) = self.request("POST", "/register", key, body);
@@ -112,13 +146,6 @@ impl HubClient {
         let (_, answer) = self.request("POST", "/messages", Some(key), &body);
         let delivery = answer["data"]["delivery"].as_str().unwrap_or_default();
         (format!("{delivery} {answer}"), started.elapsed())
-    }
-
-    pub fn time_health(self) -> Duration {
-        let started = Instant::now();
-        let (status, _) = self.request("GET", "/health", None, &Value::Null);
-        assert_eq!(status, 200);
-        started.elapsed()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A hub in its own process whose memory is measured, and agents that send it large frames.
 
+use crate::support_watch::HubWatch;
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
 use chorus_client::identity::RegistrationRequest;
@@ -56,9 +57,20 @@ impl MeasuredHub {
         }
     }
 
-    /// The resident memory of the process.
-    pub fn resident_mib(&self) -> usize {
-        read_status_mib(self.process.id(), "VmRSS:").unwrap()
+    /// Measures the hub from now on.
+    pub fn watch(&self) -> HubWatch {
+        let address = self.url.strip_prefix("http://").unwrap();
+        HubWatch::start(address.parse().unwrap(), self.process.id())
+    }
+
+    /// The processor time that the process has used, in the hundredths of a second that the system counts.
+    pub fn processor_ticks(&self) -> u64 {
+        let path = format!("/proc/{}/stat", self.process.id());
+        let line = std::fs::read_to_string(path).unwrap();
+        // The second field is the name in brackets; user and system time are the twelfth and thirteenth after it.
+        let (_, fields) = line.rsplit_once(") ").unwrap();
+        let times = fields.split(' ').skip(11).take(2);
+        times.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
     }
 
     /// The most that it ever was.
@@ -121,6 +133,17 @@ pub async fn send_frame(
     let frame = format!("{}{padding}}}", frame.strip_suffix('}').unwrap());
     let body = format!(r#"{{"scope":"{scope}","frame":{frame}}}"#);
     call(client, ApiCall::post("/frames", body)).await;
+}
+
+/// Claims a resource for an hour.
+pub async fn send_lock(client: &HubClient, handle: &str, resource: &str) {
+    let now = chorus_hub::Clock::system().now();
+    let mut frame = build_frame(handle, handle, now);
+    frame["kind"] = json!("agent_lock_request");
+    let lease_id = chorus_client::frame::random_uuid().to_string();
+    frame["payload"] = json!({"resource": resource, "lease_id": lease_id, "ttl_ms": 3_600_000});
+    let body = json!({"scope": handle, "frame": frame});
+    call(client, ApiCall::post("/frames", body.to_string())).await;
 }
 
 fn build_frame(from: &str, recipient: &str, now: UnixMicros) -> Value {

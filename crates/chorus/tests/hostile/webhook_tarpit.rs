@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// More than all places for webhooks.
 const ATTACK_THREADS: usize = 300;
+/// For three hundred requests that wait.
+const MAX_GROWTH_MIB: u64 = 48;
 /// A neighbour's webhook takes milliseconds; without shares it waits for a deadline of ten seconds.
 const NEIGHBOUR_LIMIT: Duration = Duration::from_secs(3);
 
@@ -53,12 +55,14 @@ fn one_address_with_many_names_and_owners_does_not_delay_other_webhooks() {
             None,
         );
     }
+    let watch = hub.watch();
     let attack = send_to_tarpits(client, mallory, 20);
     await_condition("the tarpit holds posts", || {
         accepted.load(Ordering::Relaxed) >= 32
     });
     assert_neighbour_is_fast(client, &alice);
     attack.finish();
+    watch.assert_unharmed(MAX_GROWTH_MIB);
 }
 
 #[test]
@@ -78,6 +82,7 @@ fn one_owner_with_many_addresses_does_not_delay_other_webhooks() {
         body["owner_id"] = json!("mallory-and-sons");
         client.register(&body, Some(&mallory));
     }
+    let watch = hub.watch();
     let attack = send_to_tarpits(client, mallory, 12);
     let held = || {
         accepted
@@ -88,4 +93,5 @@ fn one_owner_with_many_addresses_does_not_delay_other_webhooks() {
     await_condition("the tarpits hold posts", || held() >= 32);
     assert_neighbour_is_fast(client, &alice);
     attack.finish();
+    watch.assert_unharmed(MAX_GROWTH_MIB);
 }
