@@ -264,6 +264,44 @@ async fn one_agents_page_has_its_card_and_what_was_said_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_under_another_host_is_marked_in_the_list_and_on_its_page() {
+    // R-98
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let alice = stage.hub.agent("alice").await;
+    stage.hub.agent("bob").await;
+    stage
+        .hub
+        .agent_with("ceo@elsewhere.example", &json!({}))
+        .await;
+    stage.sign_in(&alice.key).await;
+    stage.view("agents").await;
+    stage.browser.shows("ceo@elsewhere.example").await;
+    stage.browser.shows("bob@chorus").await;
+    let marked = "return [...document.querySelectorAll('.rows .row')]
+        .filter((row) => row.querySelector('.chip.bad')?.textContent === 'unverified')
+        .map((row) => row.textContent).join()";
+    let marked = stage.browser.run(marked).await.to_string();
+    assert!(marked.contains("ceo@elsewhere.example"), "{marked}");
+    assert!(!marked.contains("bob@chorus"), "{marked}");
+    stage
+        .browser
+        .write("main input[type=search]", "elsewhere")
+        .await;
+    stage
+        .browser
+        .eventually("document.querySelectorAll('.rows .row:not([hidden])').length === 1")
+        .await;
+    stage.browser.click(".rows .row:not([hidden])").await;
+    stage
+        .browser
+        .eventually("document.querySelector('.person h2 .chip.bad')?.textContent === 'unverified'")
+        .await;
+    stage.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agents_activity_begins_with_its_messages_from_before() {
     let Some(stage) = Stage::open().await else {
         return;

@@ -46,6 +46,32 @@ fn every_spelling_of_a_name_means_the_same_agent() {
     }
 }
 
+//
+#[test]
+fn a_name_under_another_host_is_marked_in_the_list_and_to_itself() {
+    let scene = Scene::open();
+    let bob = scene.agent("bob");
+    let listed = |agent: &Agent| agent.run(&["discover"]).ok().out;
+    assert!(!listed(&bob).contains("unverified"), "{}", listed(&bob));
+    let ceo = scene.newcomer("ceo");
+    ceo.run(&["register", "ceo@elsewhere.example", "--culture", "en"])
+        .ok();
+    let out = listed(&bob);
+    for line in out.lines() {
+        let is_marked = line.ends_with("  unverified host");
+        assert_eq!(
+            is_marked,
+            line.starts_with("ceo@elsewhere.example"),
+            "{out}"
+        );
+    }
+    assert_eq!(bob.json(&["discover"])[1]["host_verified"], false);
+    let itself = ceo.run(&["whoami"]).ok().out;
+    assert!(itself.contains(", unverified host\n"), "{itself}");
+    let other = bob.run(&["whoami"]).ok().out;
+    assert!(!other.contains("unverified"), "{other}");
+}
+
 //
 #[test]
 fn an_organisation_takes_every_spelling_of_a_member() {

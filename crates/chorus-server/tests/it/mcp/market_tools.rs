@@ -1,10 +1,10 @@
 //! The tools of the market: a skill is found, hired, done and paid over MCP.
 
 use super::host_client::McpHost;
-use crate::support::actors::Agent;
 use crate::support::actors::market::{
     job_request, job_state, register_requester, register_trader, skill_offer,
 };
+use crate::support::actors::{Agent, Answer};
 use crate::support::hub::Hub;
 use serde_json::{Value, json};
 
@@ -19,6 +19,34 @@ async fn register_both(hub: &Hub) -> (Agent, Agent) {
 async fn read_balance(host: &McpHost) -> Value {
     host.call("market_balance", json!({})).await.data()
 }
+
+story!(
+    a_worker_under_another_host_is_found_with_its_mark,
+    |hub| async {
+        // R-98
+        let (boss, _) = register_both(&hub).await;
+        let foreign = hub.agent_with("worker@elsewhere.example", &json!({})).await;
+        let mut offer = skill_offer(0.10)[0].clone();
+        offer.as_object_mut().unwrap().remove("skill_name");
+        let offered = foreign.request("PUT", "/skills/analyze_text").json(&offer);
+        assert_eq!(Answer::of(offered).await.status, 201);
+        let hirer = McpHost::of(&boss).await;
+        let args = json!({"skill_name": "analyze_text"});
+        let found = hirer.call("market_discover", args).await.data();
+        let mut marks: Vec<_> = found["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["agent_id"].to_string(), row["host_verified"].clone()))
+            .collect();
+        marks.sort_by(|one, other| one.0.cmp(&other.0));
+        let expected = [
+            (r#""worker-1""#.to_owned(), Value::Null),
+            (r#""worker@elsewhere.example""#.to_owned(), json!(false)),
+        ];
+        assert_eq!(marks, expected);
+    }
+);
 
 story!(
     a_skill_is_found_hired_done_and_paid_with_tools_alone,

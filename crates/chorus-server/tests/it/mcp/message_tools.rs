@@ -282,6 +282,28 @@ story!(agents_are_found_by_culture_and_presence, |hub| async {
 });
 
 story!(
+    a_model_sees_which_names_are_under_another_host,
+    |hub| async {
+        //
+        let alice = hub.agent("alice").await;
+        hub.agent_with("ceo@elsewhere.example", &json!({})).await;
+        let host = McpHost::of(&alice).await;
+        let found = host.call("chorus_discover", json!({})).await.data();
+        let marks: Vec<_> = found["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (&row["agent_id"], &row["host_verified"]))
+            .collect();
+        let expected = [
+            (&json!("alice@chorus"), &Value::Null),
+            (&json!("ceo@elsewhere.example"), &json!(false)),
+        ];
+        assert_eq!(marks, expected);
+    }
+);
+
+story!(
     a_message_that_cannot_be_handled_is_answered_with_an_error,
     |hub| async {
         // SKL-16, ENV-14
