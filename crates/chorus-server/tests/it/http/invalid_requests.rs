@@ -53,6 +53,21 @@ pub fn is_failure(body: &str, code: &str) {
     );
 }
 
+memory_story!(an_expectation_refuses_no_request, |hub| async {
+    // D-124: RFC 9110, section 10.1.1, permits 417 for an unknown one and does not demand it
+    for (name, expectation) in [("alice", "100-continue"), ("bob", "200-banana")] {
+        let body = registration(&format!("{name}@chorus")).to_string();
+        let request = format!(
+            "POST /register HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: {expectation}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let (status, head, rest) = raw(&hub, request.as_bytes()).await;
+        let is_made = status == 201 || (status == 100 && rest.starts_with("HTTP/1.1 201 "));
+        assert!(is_made, "{expectation}: {head}\n{rest}");
+    }
+});
+
 story!(an_unknown_path_is_a_json_404, |hub| async {
     // TRN-39, R-13, R-36; failure 26
     for path in [
