@@ -1,4 +1,4 @@
-// Frames, and the claims and decisions that the hub keeps until they end (R-83).
+// Frames, and the claims, decisions and handovers that the hub keeps until they end (R-83).
 
 import { createUuid, postApi, principal } from './api.js';
 
@@ -34,11 +34,19 @@ const DEFAULT_HORIZON_MS = 3_600_000;
 const SELF_DATED_KINDS = ['agent_lock_request', 'agent_lease_extend', 'agent_binding_moment', 'agent_handover'];
 
 /** After a frame of these kinds the page reads the open items again. */
-export const OPEN_ITEM_KINDS = /^agent_(lock_(request|release)|lease_extend|binding_moment|response)$/;
+export const OPEN_ITEM_KINDS = /^agent_(lock_(request|release)|lease_extend|binding_moment|response|handover)$/;
 
 /** `decisions` and `answers` are frames by the id of the asking frame; `openUntil` has when each open decision ends. */
 export function createFrameState() {
-  return { frames: [], seenIds: new Set(), claims: [], decisions: new Map(), answers: new Map(), openUntil: new Map() };
+  return {
+    frames: [],
+    seenIds: new Set(),
+    claims: [],
+    handovers: [],
+    decisions: new Map(),
+    answers: new Map(),
+    openUntil: new Map(),
+  };
 }
 
 /** `items` are newest first, as the hub lists them. */
@@ -58,6 +66,15 @@ export function setOpenItems(state, items, now = Date.now()) {
       expiresAt: now + leftMs,
       duration: Date.parse(expiresAt) - Date.parse(openedAt),
       order,
+    }));
+  state.handovers = items
+    .filter((open) => open.item === 'handover')
+    .map(({ frame, left_ms: leftMs }) => ({
+      id: frame.frame_id,
+      holder: frame.sender_handle,
+      session: getSessionName(frame),
+      body: frame.payload.handover_body,
+      expiresAt: now + leftMs,
     }));
 }
 
@@ -90,6 +107,10 @@ export function listClaims(state, now = Date.now()) {
     .filter((claim) => claim.expiresAt > now)
     .sort((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : a.order - b.order));
 }
+
+/** Handovers that no session has taken up, newest first. */
+export const listHandovers = (state, now = Date.now()) =>
+  state.handovers.filter((handover) => handover.expiresAt > now);
 
 export const listOpenDecisions = (state, now = Date.now()) =>
   [...state.decisions.values()].filter(

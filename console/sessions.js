@@ -1,10 +1,10 @@
-// The sessions view: the open decisions, roster, claims and live frames of the signed-in agent's handle.
+// The sessions view: the open decisions, roster, claims, handovers and live frames of the signed-in agent's handle.
 
 import { h, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatDuration, formatKind, formatTime, t } from './words.js';
 import { getApi } from './api.js';
-import { hubState, principal, repeatEvery, subscribe } from './hub.js';
-import { FRAME_KINDS, getSessionName, listClaims, summarizeFrame } from './frames.js';
+import { hubState, loadOpenItems, principal, repeatEvery, subscribe } from './hub.js';
+import { FRAME_KINDS, getSessionName, listClaims, listHandovers, summarizeFrame } from './frames.js';
 import { createDecisionList } from './decision_list.js';
 import { renderNextStep } from './next_step.js';
 import { createVirtualList } from './list.js';
@@ -46,6 +46,7 @@ export function openView(root) {
   });
   const rosterNode = h('div');
   const claimsNode = h('div');
+  const handoversNode = h('div', { 'data-handovers': '' });
   root.append(
     h(
       'div.grid.wide-left',
@@ -69,6 +70,7 @@ export function openView(root) {
         {},
         h('section.card', {}, h('h2', {}, t('roster')), rosterNode),
         h('section.card', {}, h('h2', {}, t('locks')), claimsNode, h('p.quiet.small', {}, t('locks.note'))),
+        h('section.card', {}, h('h2', {}, t('handovers')), handoversNode, h('p.quiet.small', {}, t('handovers.note'))),
       ),
     ),
   );
@@ -134,6 +136,31 @@ export function openView(root) {
         : h('p.quiet', {}, t('locks.none')),
     );
   };
+  let shownHandovers;
+  const renderHandovers = () => {
+    const handovers = listHandovers(hubState.frames);
+    const ids = handovers.map((handover) => handover.id).join();
+    // A text that is being read keeps its place.
+    if (ids === shownHandovers) return;
+    shownHandovers = ids;
+    replaceContent(
+      handoversNode,
+      handovers.length
+        ? h(
+            'ul.locks',
+            {},
+            handovers.map((handover) =>
+              h(
+                'li',
+                {},
+                h('span.quiet.small', {}, h('bdi', {}, handover.session ?? handover.holder)),
+                h('pre', { dir: 'auto', tabindex: '0' }, handover.body),
+              ),
+            ),
+          )
+        : h('p.quiet', {}, t('handovers.none')),
+    );
+  };
   const loadRoster = async () => {
     const { sessions } = await getApi(`/handles/${principal.handle}/roster`);
     replaceContent(
@@ -166,11 +193,16 @@ export function openView(root) {
     decisions.render();
     renderFrames();
     renderClaims();
+    renderHandovers();
   };
   render();
   const cleanups = [
     subscribe(['frames'], throttleToRepaint(render)),
     repeatEvery(3_000, loadRoster),
+    // No frame says that a session has taken a handover up.
+    repeatEvery(3_000, async () => {
+      if (hubState.frames.handovers.length) await loadOpenItems();
+    }),
     repeatEvery(1_000, renderClaims),
   ];
   return () => cleanups.forEach((cleanup) => cleanup());

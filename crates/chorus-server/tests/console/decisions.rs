@@ -1,7 +1,7 @@
 //! Decisions: an agent asks, a person answers on the page, and the agent receives the answer.
 
 use crate::stage::{Stage, moment, said};
-use crate::support::actors::{Agent, Stream};
+use crate::support::actors::{Agent, Answer, Stream};
 use chorus_hub::Clock;
 use chorus_wire::time::UnixMicros;
 use serde_json::{Value, json};
@@ -369,6 +369,9 @@ async fn what_is_open_is_on_the_page_after_the_hub_restarts() {
     let claim = json!({"resource": "src/auth.rs", "lease_id": lease, "ttl_ms": 600_000, "intent": "moving the check"});
     let frame = said(&alice, "agent_lock_request", &claim);
     alice.submit("~alice", &frame).await;
+    let note = json!({"previous_session_id": "s1", "handover_body": "The cart still fails."});
+    let handover = said(&alice, "agent_handover", &note);
+    alice.submit("~alice", &handover).await;
     let (id, _) = asks(&alice, &moment()).await;
     let option = format!("document.querySelector(\"[data-moment='{id}'] [data-option='1']\")");
     stage.sign_in(&alice.key).await;
@@ -387,6 +390,7 @@ async fn what_is_open_is_on_the_page_after_the_hub_restarts() {
             stage.view("sessions").await;
         }
         stage.browser.shows("moving the check").await;
+        stage.browser.shows("The cart still fails.").await;
         stage.browser.eventually(&option).await;
         stage
             .browser
@@ -405,6 +409,14 @@ async fn what_is_open_is_on_the_page_after_the_hub_restarts() {
     let answer = answers.next("agent_response").await.data;
     assert_eq!(answer["payload"]["query_id"], json!(id));
     let open = alice.get("/handles/~alice/open").await.json();
-    assert_eq!(open["items"].as_array().unwrap().len(), 1, "{open}");
-    assert_eq!(open["items"][0]["item"], "lock", "{open}");
+    assert_eq!(open["items"].as_array().unwrap().len(), 2, "{open}");
+    let handover = handover["frame_id"].as_str().unwrap();
+    let take = format!("/handles/~alice/open/{handover}/take");
+    let taken = alice
+        .request("POST", &take)
+        .header("x-chorus-instrument", "cc-tests")
+        .header("x-chorus-session", "s9");
+    assert_eq!(Answer::of(taken).await.status, 200);
+    stage.browser.shows("Nothing is handed over.").await;
+    stage.browser.shows("moving the check").await;
 }
