@@ -71,7 +71,7 @@ fn a_job_shows_its_output_and_a_late_one_its_code() {
         listed.out.contains("Says it again")
             && listed
                 .out
-                .contains("1 done, 0 failed for 1 owners, 0.10 earned"),
+                .contains("1 done, 0 failed for 1 owner, 0.10 earned"),
         "{listed:?}"
     );
     let reputation = alice.run(&["reputation", "bob@chorus"]).ok();

@@ -71,7 +71,7 @@ fn a_hub_that_is_given_operators_makes_no_key() {
 fn a_terminal_is_told_where_to_look_and_how_to_register() {
     let folder = tempfile::tempdir().unwrap();
     let start = || {
-        let command = serve(folder.path(), &["--log", "warn"]);
+        let command = serve(folder.path(), &["--log", "info"]);
         let hub = RunningProcess::start(on_terminal(&command));
         let mut lines = Vec::new();
         while !lines
@@ -84,8 +84,13 @@ fn a_terminal_is_told_where_to_look_and_how_to_register() {
     };
     let (hub, first) = start();
     let key = read_key(folder.path());
-    let url = first.lines().next().unwrap().trim();
-    let url = url.strip_prefix("chorus listening on ").unwrap();
+    // Lines of the log may come before it.
+    let listening = |line: &str| {
+        line.trim()
+            .strip_prefix("chorus listening on ")
+            .map(str::to_owned)
+    };
+    let url = first.lines().find_map(listening).unwrap();
     for part in [
         format!("console    {url}"),
         format!("chorus register NAME --hub {url}"),
@@ -97,6 +102,7 @@ fn a_terminal_is_told_where_to_look_and_how_to_register() {
         assert!(first.contains(&part), "{part}: {first}");
     }
     assert!(!first.contains("chorus demo"), "it has a hub of its own");
+    assert!(!first.contains('\u{1b}'), "NO_COLOR is set: {first:?}");
     hub.send_signal("TERM");
     hub.remaining_lines();
     // The pseudo-terminal may outlive its hub for a moment, and the data directory is locked so long.

@@ -30,13 +30,25 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         }
         (_, audit) => audit?,
     };
-    let header = "TIME  KIND  CREDITS  FROM → TO  JOB";
+    let amounts: Vec<String> = audit.postings.iter().map(format_amount).collect();
+    let width = output::column_width("CREDITS", amounts.iter().map(String::as_str));
+    // The time as wide as a terminal prints it: the header is for terminals only.
+    let header = format!(
+        "{:19}  {:12}  {:width$}  FROM → TO  JOB",
+        "TIME", "KIND", "CREDITS"
+    );
     let empty = "no postings";
-    output::print_list(common.json, &audit.postings, header, empty, format_posting);
+    output::print_list(common.json, &audit.postings, &header, empty, |posting| {
+        format_posting(posting, width)
+    });
     Ok(())
 }
 
-fn format_posting(posting: &LedgerPosting) -> String {
+fn format_amount(posting: &LedgerPosting) -> String {
+    posting.amount.to_string()
+}
+
+fn format_posting(posting: &LedgerPosting, width: usize) -> String {
     let [first, second] = &posting.entries;
     let (from, to) = if first.amount < second.amount {
         (first, second)
@@ -50,9 +62,9 @@ fn format_posting(posting: &LedgerPosting) -> String {
         .map(|job| format!("  {}", output::escape_controls(job)))
         .unwrap_or_default();
     format!(
-        "{at}  {:12}  {}  {} → {}{job}",
+        "{at}  {:12}  {:width$}  {} → {}{job}",
         describe_kind(&posting.kind),
-        posting.amount,
+        format_amount(posting),
         format_account(from),
         format_account(to)
     )

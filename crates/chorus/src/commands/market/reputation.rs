@@ -22,22 +22,29 @@ fn format_report(report: &ReputationReport) -> String {
     let stats = &report.stats;
     let recent = &stats.last_30_days;
     let mut text = format!(
-        "{}  {:.1}\n    {} done, {} failed for {} owners, {} earned\n    last 30 days: {} done, {} failed for {} owners, {} earned",
+        "{}  {:.1}\n    {} done, {} failed for {}, {} earned\n    last 30 days: {} done, {} failed for {}, {} earned",
         output::escape_controls(&report.agent_id),
         report.score,
         stats.successes,
         stats.failures,
-        stats.distinct_hirers,
+        format_owners(stats.distinct_hirers),
         stats.earned,
         recent.successes,
         recent.failures,
-        recent.distinct_hirers,
+        format_owners(recent.distinct_hirers),
         recent.earned
     );
     for change in &report.history {
         text.push_str(&format!("\n{}", format_change(change)));
     }
     text
+}
+
+pub(super) fn format_owners(count: u64) -> String {
+    match count {
+        1 => "1 owner".to_owned(),
+        count => format!("{count} owners"),
+    }
 }
 
 fn format_change(change: &ReputationChange) -> String {

@@ -1,6 +1,6 @@
 //! `chorus skills`: lists the skills for hire, or the agents that offer one.
 
-use super::read_input;
+use super::{read_input, reputation::format_owners};
 use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
@@ -149,12 +149,12 @@ impl OfferColumns {
         let name = output::escape_controls(&row.agent_id);
         let skill_name = output::escape_controls(&row.skill.skill_name);
         let line = format!(
-            "{name:agent$}  {status}  {skill_name:skill$}  {:price$}  {:.1}\n    {} done, {} failed for {} owners, {} earned",
+            "{name:agent$}  {status}  {skill_name:skill$}  {:price$}  {:.1}\n    {} done, {} failed for {}, {} earned",
             format_price(row),
             row.reputation_score,
             row.success_count,
             row.failure_count,
-            row.distinct_hirers,
+            format_owners(row.distinct_hirers),
             row.earned
         );
         let schemas = (&row.skill.input_schema, &row.skill.output_schema);

@@ -138,7 +138,11 @@ fn init_logging(options: &ServeOptions) -> Result<WorkerGuard, Fail> {
         .with_env_filter(filter)
         .with_writer(writer);
     let _ = match options.log_format.unwrap_or_default() {
-        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Text => {
+            let allows_color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            let is_colored = allows_color && std::io::stderr().is_terminal();
+            log.with_ansi(is_colored).try_init()
+        }
         LogFormat::Json => log.json().flatten_event(true).try_init(),
     };
     tokio::spawn(report_dropped_lines(dropped_lines));
