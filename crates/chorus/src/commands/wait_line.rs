@@ -64,7 +64,11 @@ impl WaitLine {
 
     /// Clears the line before a result is printed in its place.
     pub fn clear(&self) {
-        write_error(CLEAR_LINE);
+        let mut out = std::io::stderr().lock();
+        // Without a terminal there is nothing to draw on.
+        let _ = out
+            .write_all(CLEAR_LINE.as_bytes())
+            .and_then(|()| out.flush());
     }
 
     /// Draws the line again and again. A hub that does not answer leaves the last known state.
@@ -87,8 +91,9 @@ impl WaitLine {
             format_duration(self.started.elapsed()),
             format_duration(self.timeout)
         );
-        let line = output::paint_text(output::FAINT_STYLE, &text);
-        write_error(&format!("{CLEAR_LINE}{line}"));
+        self.clear();
+        // Without colour where NO_COLOR is set; what clears the line is no colour.
+        anstream::eprint!("{}", output::paint_text(output::FAINT_STYLE, &text));
     }
 }
 
@@ -105,10 +110,4 @@ fn describe_state(status: &MessageStatus) -> String {
         true => "shown".to_owned(),
         false => output::escape_controls(&status.status),
     }
-}
-
-fn write_error(text: &str) {
-    let mut out = std::io::stderr().lock();
-    // Without a terminal there is nothing to draw on.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

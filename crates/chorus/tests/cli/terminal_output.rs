@@ -144,6 +144,7 @@ fn a_person_who_waits_for_an_answer_sees_the_time_on_one_line() {
         ] {
             assert!(waited.out.contains(expected), "{args:?}: {waited:?}");
         }
+        assert!(!waited.out.contains("\u{1b}[2m"), "NO_COLOR: {waited:?}");
         let (_, after) = waited.out.rsplit_once("\u{1b}[K").unwrap();
         assert!(
             after.contains("no answer within 2s"),
