@@ -37,14 +37,17 @@ impl HubWatch {
         let (answered, answers) = channel();
         let observer = std::thread::spawn(move || {
             let mut seen = Observation::default();
+            // Measured once more after the end.
+            let mut is_over = false;
             loop {
                 seen.slowest = seen.slowest.max(time_health(address));
                 seen.most_bytes = seen.most_bytes.max(resident_bytes(process));
                 seen.answers += 1;
                 let _ = answered.send(());
-                if stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
+                if is_over {
                     return seen;
                 }
+                is_over = stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
             }
         });
         Self {
