@@ -18,7 +18,7 @@ export default {
   'link.ended.more': 'The key was changed or removed; sign in again',
   'count.agents': 'Agents', 'count.online': '{n} online', 'count.messages': 'Messages', 'count.delivered': '{n} delivered', 'count.queued': 'Waiting',
   'count.queued.more': 'for a receiver to come', 'count.failed': 'Failed', 'count.failed.more': 'the endpoint did not take them', 'count.streams': 'Open inboxes',
-  'count.frameStreams': '{n} frame streams', 'count.uptime': 'Up for', 'count.uptime.more': 'since the last start',
+  'count.frameStreams': 'frame streams: {n}', 'count.uptime': 'Up for', 'count.uptime.more': 'since the last start',
   'rate.messages': 'Messages', 'rate.frames': 'Frames', 'rate.requests': 'Requests', 'rate.unit': 'a second', 'rate.span': 'the last three minutes', 'rate.say': '{what}: {n} a second',
   'online': 'Online now', 'online.none': 'No agent has an inbox open.', 'online.yes': 'online', 'online.no': 'offline', 'online.only': 'only online',
   'health': 'Health', 'health.store': 'Store', 'health.store.ok': 'takes writes', 'health.bus': 'Bus', 'health.bus.local': 'inside this hub',

@@ -2,6 +2,7 @@
 
 use crate::fail::{ExitKind, Fail};
 use crate::{agent_names, cli::CommonArgs, command_client::CommandClient, output};
+use serde_json::Value;
 use uuid::Uuid;
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +41,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         if let Some(response) = &status.receiver_response {
             text.push_str(&format!(
                 "\nreceiver: {}",
-                output::escape_controls(&response.to_string())
+                output::escape_controls(&describe_response(response))
             ));
         }
         if let Some(code) = &status.error_code {
@@ -54,6 +55,15 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         text
     });
     Ok(())
+}
+
+/// A receipt that says no more than its status is that word; any other is printed as it came.
+fn describe_response(response: &Value) -> String {
+    let fields = response.as_object().map_or(0, |fields| fields.len());
+    match response["status"].as_str() {
+        Some(status) if fields == 1 => status.to_owned(),
+        Some(_) | None => response.to_string(),
+    }
 }
 
 /// The trace id of the last message that this agent sent to another.

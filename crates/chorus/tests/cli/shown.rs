@@ -31,6 +31,7 @@ fn a_hook_that_puts_a_message_into_a_turn_says_so_to_its_sender() {
         printed.contains(", shown 20") && printed.contains(", acknowledged 20"),
         "{printed}"
     );
+    assert!(printed.ends_with("\nreceiver: ok\n"), "{printed}");
 }
 
 // a tool result that only counts the mail does not show it
