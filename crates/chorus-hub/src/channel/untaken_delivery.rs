@@ -57,9 +57,8 @@ pub(super) async fn record_refusal(
     record_untaken(txn, channel, member, seq, UntakenReason::Refused, reason).await
 }
 
-/// Tells that the oldest deliveries of a member, up to the sequence `seq`, were dropped. It is announced once: until the
-/// member takes a
-/// delivery, each further message drops one more.
+/// Records that the oldest deliveries of a member, up to the sequence `seq`, were dropped, and announces it once: until the
+/// member takes a delivery, each further message drops one more.
 pub(super) async fn record_overflow(
     txn: &mut WriteTxn<'_>,
     channel: &ChannelRecord,
