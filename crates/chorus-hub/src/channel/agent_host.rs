@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use subtle::ConstantTimeEq;
 
 /// `POST /agent/connection`: always issues a new connection string, because the old one is stored
 /// as a hash and cannot be shown again.
@@ -209,7 +210,7 @@ async fn is_own_delivery(
         .sealed_connection
         .as_deref()
         .and_then(|sealed| hub.seal_key().unseal(sealed));
-    Ok(connection.is_some_and(|url| hash_secret(&last_segment(&url)) == *secret_hash))
+    Ok(connection.is_some_and(|url| hash_secret(&last_segment(&url)).ct_eq(secret_hash).into()))
 }
 
 /// Appends the fields that the hub writes: `origin`, and for a signed delivery what its signature needs (CHN-34). A service

@@ -427,3 +427,27 @@ fn no_crate_depends_on_what_it_may_not_know() {
         good,
     );
 }
+
+/// The hash of a secret is compared in constant time, so that the time of a refusal tells nothing about it.
+fn secret_comparisons(source: &Source) -> Vec<Fault> {
+    if !source.under("crates/chorus-hub/src/store/") {
+        return Vec::new();
+    }
+    let lines = source.code.lines().enumerate();
+    lines
+        .filter(|(_, line)| line.contains("stored_hash") && !line.contains("let stored_hash"))
+        .filter(|(_, line)| !line.contains(".ct_eq("))
+        .map(|(line, _)| source.fault(line + 1, "a hash is compared without ct_eq (R-74)"))
+        .collect()
+}
+
+#[test]
+fn hashes_of_secrets_are_compared_in_constant_time() {
+    keep(secret_comparisons);
+    proves(
+        secret_comparisons,
+        "crates/chorus-hub/src/store/tokens.rs",
+        "let is_equal = stored_hash == hash.as_slice();",
+        "let is_equal = bool::from(stored_hash.ct_eq(hash.as_slice()));",
+    );
+}
