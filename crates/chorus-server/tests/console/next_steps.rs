@@ -217,7 +217,7 @@ async fn every_empty_view_of_a_fresh_hub_says_the_next_step() {
     for (view, command) in [
         ("agents", "chorus register NAME --hub"),
         ("conversations", "chorus send bob"),
-        ("channels", "chorus channel create room"),
+        ("channels", "chorus channel create team"),
         ("sessions", "chorus init"),
         ("activity", "chorus send bob"),
         ("market", "chorus offer translate"),

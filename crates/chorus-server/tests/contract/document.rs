@@ -303,7 +303,10 @@ async fn a_body_that_may_be_absent_is_not_required() {
     assert_no_faults(|document| {
         let body = &document["paths"]["/heartbeat"]["post"]["requestBody"];
         let is_optional = body["content"].is_object() && body["required"] != json!(true);
-        (!is_optional).then(|| body.to_string()).into_iter().collect()
+        (!is_optional)
+            .then(|| body.to_string())
+            .into_iter()
+            .collect()
     })
     .await;
 }
