@@ -68,8 +68,10 @@ test("only a session that says so computed on the device", async (t) => {
 test("a question gets the answers of its window, and a decision gets its answer", async (t) => {
   const { editor, script } = await startSessions(t);
   const stopping = new AbortController();
+  const items = new Collector<WatchedItem>();
   const answering = async (): Promise<void> => {
     for await (const item of script.watch({ signal: stopping.signal })) {
+      items.add(item);
       if (item.type !== "frame") continue;
       if (item.frame.kind === "agent_query") await script.answer(item.frame, "yes, the importer");
       if (item.frame.kind === "agent_binding_moment") {
@@ -79,6 +81,8 @@ test("a question gets the answers of its window, and a decision gets its answer"
     }
   };
   const answered = answering();
+  // A session that is not open yet hears no question.
+  await items.waitFor(1);
   const answers: string[] = [];
   for await (const frame of editor.ask("does anything use the old format?", { windowMs: 10_000 })) {
     answers.push(frame.payload.response_text);

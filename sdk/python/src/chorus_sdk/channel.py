@@ -1,4 +1,4 @@
-"""Channels: conversations of a hub, deliveries of any service, and the callbacks that answer them (SDK-11, docs/channel.md)."""
+"""Channels: conversations of a hub, deliveries of any service, and the callbacks that answer them (SDK-11)."""
 
 from __future__ import annotations
 
