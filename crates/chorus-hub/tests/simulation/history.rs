@@ -22,11 +22,6 @@ use std::time::Duration;
 /// How long a client waits for an answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 const CLIENT_ATTEMPTS: u32 = 12;
-/// How far the clock leaps, ahead or back: a wrong time zone, or a wrong date, which makes everything stored seem old.
-const SHORT_LEAP_SECONDS: usize = 3_600;
-const LONG_LEAP_SECONDS: usize = 3 * 86_400;
-/// How many leaps are short for one that is long.
-const SHORT_LEAPS: usize = 2;
 /// Steps in which a healed history must come to rest.
 const SETTLE_STEPS: usize = 400;
 
@@ -52,7 +47,6 @@ pub struct History {
     pub operations: Vec<Operation>,
     pub readers: Vec<InboxReader>,
     pub violations: Vec<String>,
-    clock_error: ClockError,
     /// Cut links, and when each is restored.
     cuts: Vec<(usize, Duration)>,
     /// Those that the history caused itself.
@@ -60,13 +54,6 @@ pub struct History {
     is_healed: bool,
     run_count: usize,
     event_count: u64,
-}
-
-/// By how much the clock is ahead of the time that passed, in seconds.
-#[derive(Clone, Copy, Default)]
-struct ClockError {
-    now: i64,
-    most: i64,
 }
 
 pub fn run_history(
@@ -148,7 +135,6 @@ impl History {
                 .map(|agent| InboxReader::new(*agent, stage.template.newest_seq))
                 .collect(),
             violations: Vec::new(),
-            clock_error: ClockError::default(),
             cuts: Vec::new(),
             faults: FaultCounts::default(),
             is_healed: false,
@@ -241,25 +227,15 @@ impl History {
             over.iter().for_each(|(link, _)| bus.restore_link(*link));
         } else if self.random.happens(0.01) {
             // Hubs of a cluster follow the clock of the database, which nothing sets (D-83).
-            self.leap_clock();
+            let seconds = self.random.below(7_200) as i64 - 3_600;
+            self.environment.clock.leap(seconds * 1_000_000);
+            self.faults.clock_leaps += 1;
         }
         if self.random.happens(0.006) {
             let duration = self.random.millis(20, 3_000);
             self.environment.server.begin_outage(duration);
             self.faults.outages += 1;
         }
-    }
-
-    fn leap_clock(&mut self) {
-        let range = match self.random.below(SHORT_LEAPS + 1) {
-            0 => LONG_LEAP_SECONDS,
-            _ => SHORT_LEAP_SECONDS,
-        };
-        let seconds = self.random.below(2 * range) as i64 - range as i64;
-        self.environment.clock.leap(seconds * 1_000_000);
-        self.clock_error.now += seconds;
-        self.clock_error.most = self.clock_error.most.max(self.clock_error.now);
-        self.faults.clock_leaps += 1;
     }
 
     pub fn begin_operation(&mut self, request: ClientRequest) {
@@ -455,14 +431,12 @@ impl History {
             if oracle::is_settled(self) {
                 return self.choose_last_readers();
             }
-            // Leases, deadlines and pauses between attempts pass while nothing is under way. A clock that leaped three days ahead
-            // and back has left posts that are due in three days.
+            // Leases, deadlines and pauses between attempts pass while nothing is under way. A clock that leaped an hour ahead
+            // and back has left posts that are due in an hour.
             if step > 60 && step % 20 == 0 && self.environment.network.in_flight_count() == 0 {
                 pauses += 1;
-                let left = self.clock_error.most - self.clock_error.now;
-                let seconds = if pauses == 5 { 3_600 + left } else { 70 };
-                let pause = Duration::from_secs(seconds.unsigned_abs());
-                self.environment.clock.advance(pause);
+                let seconds = if (5..=7).contains(&pauses) { 7_200 } else { 70 };
+                self.environment.clock.advance(Duration::from_secs(seconds));
                 self.run_maintenance();
             }
         }
