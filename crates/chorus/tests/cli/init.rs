@@ -446,6 +446,23 @@ fn run_cached(agent: &Agent, cached: &Path, args: &[&str]) -> CommandOutput {
     run(command, "")
 }
 
+// PKG-10, R-33: the folder that will have the key is made by the copy.
+#[test]
+fn the_first_folder_of_a_copied_program_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let folder = alice.home.join(".chorus");
+    std::fs::remove_dir_all(&folder).unwrap();
+    let cached = alice.home.join(".cache/chorus");
+    std::fs::create_dir_all(cached.parent().unwrap()).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_chorus"), &cached).unwrap();
+    run_cached(&alice, &cached, &["init", "--target", "cursor"]).ok();
+    assert!(folder.join("bin/chorus").exists());
+    let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
 // PKG-10
 #[test]
 fn a_program_in_a_cache_is_copied_before_hosts_are_told_to_run_it() {

@@ -7,6 +7,7 @@ use super::target::{InitRoots, InitTarget};
 use super::{hook_programs, tools_program};
 use crate::command_client;
 use crate::fail::Fail;
+use chorus_client::files::atomic_file;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
@@ -52,19 +53,21 @@ pub fn copy_path() -> Result<PathBuf, Fail> {
     Ok(command_client::home_folder()?.join("bin").join(SERVER_NAME))
 }
 
-/// Copies the running program, in place of an older copy. A host that starts it at this moment runs one or the other.
+/// Copies the running program, in place of an older copy. A host that starts it at this moment runs one or the other. The folder
+/// may be the first in that of the identity, so it is private too.
 pub fn copy_program(program: &Path, copy: &Path) -> Result<(), Fail> {
     let folder = copy.parent().unwrap_or(Path::new("."));
     let part = folder.join(format!(".{SERVER_NAME}-{}", std::process::id()));
-    let copied = std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::copy(program, &part))
+    atomic_file::create_private_folder(folder)?;
+    let copied = std::fs::copy(program, &part)
         .and_then(|_| make_executable(&part))
         .and_then(|()| std::fs::File::open(&part)?.sync_all())
         .and_then(|()| std::fs::rename(&part, copy));
     copied.map_err(|error| {
         let _ = std::fs::remove_file(&part);
         file_error(copy, error)
-    })
+    })?;
+    Ok(atomic_file::sync_parent_folder(copy)?)
 }
 
 #[cfg(unix)]
