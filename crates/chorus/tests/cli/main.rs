@@ -51,6 +51,7 @@ mod frame_receivers;
 mod front;
 mod host_hooks;
 mod init;
+mod init_copy;
 mod keys;
 mod listen;
 mod market;
