@@ -17,6 +17,7 @@ mod next_step;
 mod output;
 mod refusal_steps;
 mod stop_signal;
+mod table;
 
 use clap::FromArgMatches;
 use cli::{Cli, CliCommand};

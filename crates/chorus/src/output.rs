@@ -55,31 +55,6 @@ pub fn whole_seconds(instant: &str) -> String {
     }
 }
 
-/// Prints the rows of a list: on a terminal below a header, and a note if there is none.
-pub fn print_list<T: Serialize>(
-    json: bool,
-    rows: &[T],
-    header: &str,
-    empty: &str,
-    format_row: impl Fn(&T) -> String,
-) {
-    if rows.is_empty() {
-        return print_aside(json, empty);
-    }
-    if !json && std::io::stdout().is_terminal() {
-        print_line(&paint_text(FAINT_STYLE, header));
-    }
-    for row in rows {
-        print_result(json, row, || format_row(row));
-    }
-}
-
-/// The width of a column: that of its title or its widest cell.
-pub fn column_width<'a>(title: &str, cells: impl Iterator<Item = &'a str>) -> usize {
-    let widths = cells.map(|cell| cell.chars().count());
-    widths.chain([title.len()]).max().unwrap_or(0)
-}
-
 /// A session id for people: the first block of a UUID on a terminal, else the whole of it.
 pub fn short_session(session: &str) -> String {
     let is_uuid = session.len() == 36 && uuid::Uuid::try_parse(session).is_ok();

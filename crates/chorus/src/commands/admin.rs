@@ -1,12 +1,13 @@
 //! `chorus admin`: backups, registration codes, credits, jobs, readiness and activity of a hub.
 
 use super::backup::{self, BackupArgs};
-use super::market::format_job::format_job;
+use super::market::format_job::{self, JOB_TITLES};
 use super::market::jobs::parse_status;
 use super::market::read_input::parse_amount;
 use super::register::parse_secret;
 use crate::agent_names::{self, is_not_found};
 use crate::stop_signal::StopSignal;
+use crate::table::{self, TableCell, TableRow};
 use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
@@ -226,9 +227,9 @@ async fn list_jobs(
     client: HubClient,
     status: Option<JobStatus>,
 ) -> Result<(), Fail> {
-    for job in client.list_jobs(None, status).await?.jobs {
-        output::print_result(common.json, &job, || format_job(&job));
-    }
+    let jobs = client.list_jobs(None, status).await?.jobs;
+    let empty = "no agent has such a job";
+    table::print_table(common.json, &jobs, JOB_TITLES, empty, format_job::job_row);
     Ok(())
 }
 
@@ -286,9 +287,9 @@ async fn run_invites(
         }
         InviteCommand::List => {
             let invites = client.list_invites().await?;
-            let header = "ID  LABEL  USES";
-            let empty = "there is no registration code";
-            output::print_list(common.json, &invites, header, empty, format_invite);
+            let empty = "there is no registration code; chorus admin invites create makes one";
+            let titles = ["ID", "LABEL", "USED", "UNTIL", ""];
+            table::print_table(common.json, &invites, titles, empty, invite_row);
         }
         InviteCommand::Revoke { id } => {
             let invite = client.revoke_invite(&id).await?;
@@ -305,20 +306,24 @@ async fn run_invites(
 }
 
 fn format_invite(invite: &InviteRecord) -> String {
+    table::format_single_row(&invite_row(invite))
+}
+
+fn invite_row(invite: &InviteRecord) -> TableRow<5> {
     let max_uses = invite
         .max_uses
-        .map_or("any number of".into(), |max| max.to_string());
-    let until = invite.expires_at.map_or(String::new(), |at| {
-        format!(", until {}", crate::local_time::date_time(&at.to_string()))
+        .map_or("any number".into(), |max| max.to_string());
+    let until = invite.expires_at.map_or("without an end".into(), |at| {
+        crate::local_time::date_time(&at.to_string())
     });
-    let revoked = if invite.revoked { ", revoked" } else { "" };
-    let id = output::escape_controls(&invite.id);
-    let label = output::escape_controls(&invite.label);
-    format!(
-        "{id}  {}: used {} of {max_uses} times{until}{revoked}",
-        output::paint_text(output::STRONG_STYLE, &label),
-        invite.uses
-    )
+    let revoked = if invite.revoked { "revoked" } else { "" };
+    TableRow::of_cells([
+        TableCell::from(&invite.id),
+        TableCell::styled(output::STRONG_STYLE, &invite.label),
+        TableCell::from(format!("{} of {max_uses}", invite.uses)),
+        TableCell::from(until),
+        TableCell::styled(output::BAD_STYLE, revoked),
+    ])
 }
 
 async fn follow_activity(

@@ -1,6 +1,7 @@
 //! `chorus block|unblock|contacts`: decides which agents may contact you.
 
 use crate::agent_names::{check_expanded, explain_unknown};
+use crate::table::{self, TableCell, TableRow};
 use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_wire::contact::AcceptFrom;
 use serde_json::json;
@@ -40,13 +41,10 @@ pub async fn block(common: &CommonArgs, args: BlockArgs) -> Result<(), Fail> {
     let client = CommandClient::open(common)?.client;
     let Some(name) = args.name else {
         let blocks = client.list_blocks().await?;
-        output::print_list(
-            common.json,
-            &blocks,
-            "BLOCKED",
-            "you block no agent",
-            |row| output::escape_controls(&row.name),
-        );
+        let empty = "you block no agent; chorus block NAME blocks one";
+        table::print_table(common.json, &blocks, ["BLOCKED"], empty, |row| {
+            TableRow::of_cells([TableCell::from(&row.name)])
+        });
         return Ok(());
     };
     check_expanded(&name)?;

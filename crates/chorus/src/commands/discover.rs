@@ -1,5 +1,6 @@
 //! `chorus discover`: lists the agents of a hub with their cultures (SKL-36, SKL-37).
 
+use crate::table::{self, TableCell, TableRow};
 use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_wire::reach::AgentReach;
 use chorus_wire::reply::DirectoryRow;
@@ -16,42 +17,32 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         .list_directory()
         .await?;
     rows.retain(|row| row.online || !args.online);
-    let width = output::column_width("AGENT", rows.iter().map(|row| row.agent_id.as_str()));
-    let header = format!("{:width$}  ONLINE   REACH     CULTURE   LANGUAGES", "AGENT");
     let empty = match args.online {
         true => "no agent is online; chorus discover lists all",
         false => "no agent is registered yet; chorus register NAME registers you",
     };
-    output::print_list(common.json, &rows, &header, empty, |row| {
-        format_row(row, width)
-    });
+    let titles = ["AGENT", "ONLINE", "REACH", "CULTURE", "LANGUAGES", ""];
+    table::print_table(common.json, &rows, titles, empty, agent_row);
     Ok(())
 }
 
-fn format_row(row: &DirectoryRow, width: usize) -> String {
-    let name = format!("{:width$}", output::escape_controls(&row.agent_id));
-    let culture = format!(
-        "{:8}",
-        output::escape_controls(row.culture.as_deref().unwrap_or("-"))
-    );
-    let presence = if row.online {
-        output::paint_text(output::GOOD_STYLE, "online ")
-    } else {
-        output::paint_text(output::FAINT_STYLE, "offline")
+fn agent_row(row: &DirectoryRow) -> TableRow<6> {
+    let presence = match row.online {
+        true => TableCell::styled(output::GOOD_STYLE, "online"),
+        false => TableCell::styled(output::FAINT_STYLE, "offline"),
     };
-    // Another hub may not say it.
-    let reach = format!("{:8}", row.reach.map_or("-", AgentReach::as_str));
-    let languages = output::escape_controls(&row.languages.join(","));
     // the name is under another host than the hub's own.
-    let unverified = if row.host_verified == Some(false) {
-        output::paint_text(output::BAD_STYLE, "  unverified host")
-    } else {
-        String::new()
+    let unverified = match row.host_verified {
+        Some(false) => "unverified host",
+        Some(true) | None => "",
     };
-    format!(
-        "{}  {presence}  {reach}  {culture}  {languages}{unverified}",
-        output::paint_text(output::STRONG_STYLE, &name)
-    )
-    .trim_end()
-    .to_owned()
+    TableRow::of_cells([
+        TableCell::styled(output::STRONG_STYLE, &row.agent_id),
+        presence,
+        // Another hub may not say it.
+        TableCell::from(row.reach.map_or("-", AgentReach::as_str)),
+        TableCell::from(row.culture.as_deref().unwrap_or("-")),
+        TableCell::from(row.languages.join(",")),
+        TableCell::styled(output::BAD_STYLE, unverified),
+    ])
 }

@@ -1,6 +1,7 @@
 //! `chorus keys`: lists, creates and ends the further keys of the agent, and rotates the registration's key.
 
 use super::duration::parse_duration;
+use crate::table::{self, TableCell, TableRow};
 use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
 use chorus_client::channel::SavedConnection;
 use chorus_client::files::AgentCredentials;
@@ -84,31 +85,26 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
 
 async fn list_keys(common: &CommonArgs, command: &CommandClient) -> Result<(), Fail> {
     let keys = command.client.list_keys().await?;
-    for key in &keys {
-        output::print_result(common.json, key, || format_key(key));
-    }
-    if keys.is_empty() && !common.json {
-        output::print_line("there is only the registration's key");
-    }
+    let titles = ["ID", "LABEL", "SCOPES", "UNTIL", "LAST USED"];
+    let empty =
+        "there is only the registration's key; chorus keys create makes one with fewer rights";
+    table::print_table(common.json, &keys, titles, empty, key_row);
     Ok(())
 }
 
-fn format_key(key: &AgentKeyRecord) -> String {
+fn key_row(key: &AgentKeyRecord) -> TableRow<5> {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
-    let expires = match key.expires_at {
-        Some(at) => format!("until {}", crate::local_time::date_time(&at.to_string())),
+    let until = match key.expires_at {
+        Some(at) => crate::local_time::date_time(&at.to_string()),
         None => "without an end".to_owned(),
     };
-    let used = match &key.last_used {
-        Some(day) => format!("used {day}"),
-        None => "never used".to_owned(),
-    };
-    format!(
-        "{}  {}  {}  {expires}, {used}",
-        output::escape_controls(&key.id),
-        output::escape_controls(&key.label),
-        scopes.join(",")
-    )
+    TableRow::of_cells([
+        TableCell::from(&key.id),
+        TableCell::from(&key.label),
+        TableCell::from(scopes.join(",")),
+        TableCell::from(until),
+        TableCell::from(key.last_used.as_deref().unwrap_or("never used")),
+    ])
 }
 
 async fn rotate_key(

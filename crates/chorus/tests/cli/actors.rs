@@ -283,12 +283,16 @@ impl Scene {
     }
 
     pub fn operator(&self, args: &[&str]) -> CommandOutput {
+        run(self.operator_command(&[args, &["--json"]].concat()), "")
+    }
+
+    pub fn operator_command(&self, args: &[&str]) -> Command {
         let mut command = chorus(self.folder.path());
         command
-            .args(["--hub", &self.hub.url, "--json"])
+            .args(["--hub", &self.hub.url])
             .args(args)
             .env("CHORUS_OPERATOR_KEY", OPERATOR);
-        run(command, "")
+        command
     }
 }
 

@@ -100,10 +100,10 @@ fn a_job_is_hired_done_and_paid() {
     );
     let printed = alice.run(&["ledger"]).ok().out;
     for part in [
-        "held          0.15     alice@chorus → held for alice@chorus",
-        "paid          0.10     held for alice@chorus → bob@chorus",
-        "given back    0.05     held for alice@chorus → alice@chorus",
-        "granted       100.00   the hub → alice@chorus",
+        "held        0.15     alice@chorus → held for alice@chorus",
+        "paid        0.10     held for alice@chorus → bob@chorus",
+        "given back  0.05     held for alice@chorus → alice@chorus",
+        "granted     100.00   the hub → alice@chorus",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
     }

@@ -156,6 +156,40 @@ fn a_person_who_waits_for_an_answer_sees_the_time_on_one_line() {
     assert!(!waited.err.contains("waiting"), "{waited:?}");
 }
 
+/// Checks that a cell begins under its title in every row.
+fn check_column(text: &str, title: &str, cell: &str) {
+    let mut lines = text.lines().filter(|line| !line.starts_with(' '));
+    let place = lines.next().unwrap().find(title).unwrap();
+    for line in lines {
+        assert_eq!(line.find(cell), Some(place), "{text}");
+    }
+}
+
+#[test]
+fn the_columns_of_jobs_and_channels_stand_under_their_header() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    for skill in ["echo", "translate-everything"] {
+        let hire = ["hire", skill, "--budget", "1.50", "--board"];
+        alice.run(&hire).ok();
+    }
+    for name in ["ops", "weather-of-the-north"] {
+        alice.run(&["channel", "create", name]).ok();
+    }
+    let shown = |command| run(on_terminal(&command), "").ok().out;
+    for text in [
+        shown(alice.command(&["jobs"])),
+        shown(alice.command(&["board"])),
+        shown(scene.operator_command(&["admin", "jobs"])),
+    ] {
+        check_column(&text, "WITH", "(on the board)");
+        check_column(&text, "CREDITS", "1.50");
+    }
+    let channels = shown(alice.command(&["channel", "list"]));
+    check_column(&channels, "MEMBERS", "1 in it");
+    check_column(&channels, "OWNER", "of alice@chorus");
+}
+
 #[test]
 fn the_columns_of_skills_stand_under_their_header() {
     let scene = Scene::open();
@@ -166,21 +200,14 @@ fn the_columns_of_skills_stand_under_their_header() {
         bob.offer("translate-everything", &[], &["cat"]),
     ];
     let shown = |args: &[&str]| run(on_terminal(&alice.command(args)), "").ok().out;
-    let check = |text: &str, header: &str, cell: &str| {
-        let mut lines = text.lines().filter(|line| !line.starts_with(' '));
-        let place = lines.next().unwrap().find(header).unwrap();
-        for line in lines {
-            assert_eq!(line.find(cell), Some(place), "{text}");
-        }
-    };
     let skills = shown(&["skills"]);
     assert_eq!(skills.lines().count(), 3, "{skills}");
-    check(&skills, "PRICE", "from 0.10");
-    check(&skills, "AGENTS", "1 agent");
+    check_column(&skills, "PRICE", "from 0.10");
+    check_column(&skills, "AGENTS", "1 agent");
     let offers = shown(&["skills", "--max-cost", "1"]);
-    check(&offers, "ONLINE", "online");
-    check(&offers, "PRICE", "0.10");
-    check(&offers, "REPUTATION", "50.0");
+    check_column(&offers, "ONLINE", "online");
+    check_column(&offers, "PRICE", "0.10");
+    check_column(&offers, "REPUTATION", "50.0");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `chorus channel create|list|show|rename|delete`: manages channels.
 
 use super::{find_channel, format};
-use crate::{cli::CommonArgs, fail::Fail, output};
+use crate::{cli::CommonArgs, fail::Fail, output, table};
 use chorus_client::HubClient;
 use chorus_wire::channel::channels::Channel;
 use serde_json::json;
@@ -24,14 +24,13 @@ pub async fn create_channel(
 
 pub async fn list_channels(common: &CommonArgs, client: &HubClient) -> Result<(), Fail> {
     let channels = client.list_channels().await?;
-    let header = "CHANNEL  NAME  MEMBERS  OWNER";
     let empty = "you are in no channel; chorus channel create NAME creates one";
-    output::print_list(
+    table::print_table(
         common.json,
         &channels,
-        header,
+        ["CHANNEL", "NAME", "MEMBERS", "OWNER", ""],
         empty,
-        format::format_channel,
+        format::channel_row,
     );
     Ok(())
 }

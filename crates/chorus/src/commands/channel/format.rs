@@ -1,29 +1,30 @@
 //! Formats channels, members and history rows for people.
 
+use crate::table::{self, TableCell, TableRow};
 use crate::{local_time, output};
 use chorus_wire::channel::channels::{Channel, ChannelMember, MemberPresence, SenderKind};
 use chorus_wire::channel::history_row::{ChannelRow, ChannelRowKind, MemberChange};
 use chorus_wire::channel::invitation::ChannelMembership;
 
 pub fn format_channel(channel: &Channel) -> String {
-    let id = output::escape_controls(&channel.id);
-    let name = output::paint_text(
-        output::STRONG_STYLE,
-        &output::escape_controls(&channel.name),
-    );
-    let owner = channel
-        .owner
-        .as_deref()
-        .map(|owner| format!("  of {}", output::escape_controls(owner)))
-        .unwrap_or_default();
+    table::format_single_row(&channel_row(channel))
+}
+
+/// `ch_1f…  weather  2 in it  of alice@chorus`, and whether the reader has joined.
+pub fn channel_row(channel: &Channel) -> TableRow<5> {
+    let owner = channel.owner.as_deref();
+    let owner = owner.map(|owner| format!("of {owner}")).unwrap_or_default();
     let invited = match channel.membership {
-        Some(ChannelMembership::Invited) => output::paint_text(
-            output::STRONG_STYLE,
-            "  invited: chorus channel accept, or decline",
-        ),
-        Some(ChannelMembership::Joined) | None => String::new(),
+        Some(ChannelMembership::Invited) => "invited: chorus channel accept, or decline",
+        Some(ChannelMembership::Joined) | None => "",
     };
-    format!("{id}  {name}  {} in it{owner}{invited}", channel.members)
+    TableRow::of_cells([
+        TableCell::from(&channel.id),
+        TableCell::styled(output::STRONG_STYLE, &channel.name),
+        TableCell::from(format!("{} in it", channel.members)),
+        TableCell::from(owner),
+        TableCell::styled(output::STRONG_STYLE, invited),
+    ])
 }
 
 pub fn format_member(member: &ChannelMember) -> String {

@@ -1,7 +1,8 @@
 //! `chorus board`: lists the jobs that can be claimed, and claims one.
 
 use super::format_job;
-use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
+use crate::table::{self, TableRow};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail};
 use chorus_wire::market::job::Job;
 
 #[derive(Debug, clap::Args)]
@@ -29,25 +30,34 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         Some(id) => vec![client.fetch_job(id).await?],
         None => client.list_board(args.skill.as_deref()).await?.jobs,
     };
-    let header = "STATUS   SKILL  WITH  CREDITS  JOB";
-    let empty = "the board is empty";
-    output::print_list(common.json, &jobs, header, empty, format_open_job);
+    let empty = match &args.skill {
+        Some(_) => "no job for this skill is on the board; chorus board lists all",
+        None => "the board is empty; chorus hire SKILL --board --budget CREDITS puts a job on it",
+    };
+    table::print_table(
+        common.json,
+        &jobs,
+        format_job::JOB_TITLES,
+        empty,
+        open_job_row,
+    );
     Ok(())
 }
 
 /// The job, its requester and its input.
-fn format_open_job(job: &Job) -> String {
-    let mut text = format_job::format_job(job);
-    text.push_str(&format!(
-        "\n    for {}, until {}",
-        output::escape_controls(&job.orchestrator_id),
+fn open_job_row(job: &Job) -> TableRow<5> {
+    let mut row = format_job::job_row(job);
+    let approval = match job.approve_within_ms {
+        Some(_) => ", paid after approval",
+        None => "",
+    };
+    row.add_line(&format!(
+        "for {}, until {}{approval}",
+        job.orchestrator_id,
         crate::local_time::date_time(&job.deadline_utc.to_string())
     ));
-    if job.approve_within_ms.is_some() {
-        text.push_str(", paid after approval");
-    }
     if let Some(input) = &job.input_data {
-        text.push_str(&format!("\n    {input}"));
+        row.add_line(&input.to_string());
     }
-    text
+    row
 }

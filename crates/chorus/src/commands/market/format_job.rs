@@ -1,62 +1,68 @@
 //! Formats a job for people.
 
 use crate::output;
+use crate::table::{self, TableCell, TableRow};
 use chorus_wire::market::job::{Job, JobStatus, JobUpdate};
 use chorus_wire::time::UnixMicros;
 
+/// The columns of every list of jobs.
+pub const JOB_TITLES: [&str; 5] = ["STATUS", "SKILL", "WITH", "CREDITS", "JOB"];
+
 /// `SUCCESS  translate  bob@chorus  0.10  f81d4fae-…`
-pub fn format_job(job: &Job) -> String {
-    format_with_partner(job, job.agent_id.as_deref().unwrap_or("(on the board)"))
+pub fn job_row(job: &Job) -> TableRow<5> {
+    row_with_partner(job, job.agent_id.as_deref().unwrap_or("(on the board)"))
 }
 
 /// The same with the other party: for its worker that is the hirer.
-pub fn format_job_for(job: &Job, reader: &str) -> String {
+pub fn job_row_for(job: &Job, reader: &str) -> TableRow<5> {
     match job.agent_id.as_deref() == Some(reader) && job.orchestrator_id != reader {
-        true => format_with_partner(job, &format!("for {}", job.orchestrator_id)),
-        false => format_job(job),
+        true => row_with_partner(job, &format!("for {}", job.orchestrator_id)),
+        false => job_row(job),
     }
 }
 
-fn format_with_partner(job: &Job, partner: &str) -> String {
+/// One job on a line of its own.
+pub fn format_job(job: &Job) -> String {
+    table::format_single_row(&job_row(job))
+}
+
+fn row_with_partner(job: &Job, partner: &str) -> TableRow<5> {
     let style = match job.status {
         JobStatus::Success => output::GOOD_STYLE,
         JobStatus::Failure => output::BAD_STYLE,
         JobStatus::Pending => output::FAINT_STYLE,
     };
-    let status = output::paint_text(style, &format!("{:7}", job.status.as_str()));
     // JOB-19: the cost of a job that has not ended is 0, but its budget is what is held for it.
     let amount = match job.status {
         JobStatus::Pending => job.budget,
         JobStatus::Success | JobStatus::Failure => job.execution_cost.unwrap_or(job.budget),
     };
-    let mut line = format!(
-        "{status}  {}  {}  {amount}  {}",
-        output::escape_controls(&job.skill_name),
-        output::escape_controls(partner),
-        output::paint_text(output::FAINT_STYLE, &output::escape_controls(&job.job_id))
-    );
+    let mut row = TableRow::of_cells([
+        TableCell::styled(style, job.status.as_str()),
+        TableCell::from(&job.skill_name),
+        TableCell::from(partner),
+        TableCell::from(amount.to_string()),
+        TableCell::styled(output::FAINT_STYLE, &job.job_id),
+    ]);
     let is_open = job.status == JobStatus::Pending;
-    let mut add_line = |label: &str, text: &str| {
-        line.push_str(&format!("\n    {label}{}", output::escape_controls(text)));
-    };
     if let Some(message) = &job.error_message {
-        add_line("", message);
+        row.add_line(message);
     }
     if let Some(progress) = job.progress.as_deref().filter(|_| is_open) {
-        add_line("progress: ", progress);
+        row.add_line(&format!("progress: {progress}"));
     }
     if let Some(question) = &job.question {
-        add_line("question: ", question);
+        row.add_line(&format!("question: {question}"));
     }
     if let Some(answer) = &job.answer {
-        add_line("answer:   ", answer);
+        row.add_line(&format!("answer:   {answer}"));
     }
-    line
+    row
 }
 
 /// The job with its timeline and its output. The answer to an act has no timeline.
 pub fn format_job_details(job: &Job, reader: &str) -> String {
-    let mut text = format_job_for(job, reader);
+    let mut text = table::format_single_row(&job_row_for(job, reader));
     for line in job
         .timeline
         .iter()

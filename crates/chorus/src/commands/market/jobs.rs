@@ -1,7 +1,7 @@
 //! `chorus jobs`: lists and shows the agent's jobs, and acts on one.
 
 use super::{format_job, read_input};
-use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
+use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output, table};
 use chorus_client::HubClient;
 use chorus_client::market::JobRole;
 use chorus_wire::market::job::{Job, JobStatus};
@@ -119,9 +119,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     }
     let jobs = client.list_jobs(args.role, args.status).await?.jobs;
     let empty = "no jobs; chorus hire SKILL --budget CREDITS requests one";
-    let header = "STATUS   SKILL  WITH  CREDITS  JOB";
-    output::print_list(common.json, &jobs, header, empty, |job| {
-        format_job::format_job_for(job, &agent_id)
+    table::print_table(common.json, &jobs, format_job::JOB_TITLES, empty, |job| {
+        format_job::job_row_for(job, &agent_id)
     });
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! `chorus ledger`: prints the owner's postings.
 
 use super::balance::is_hidden;
-use crate::{agent_names, cli::CommonArgs, command_client::CommandClient, fail::Fail, output};
+use crate::table::{self, TableCell, TableRow};
+use crate::{agent_names, cli::CommonArgs, command_client::CommandClient, fail::Fail};
 use chorus_wire::market::transfer::{LedgerPosting, PostingLeg};
 
 #[derive(Debug, clap::Args)]
@@ -30,25 +31,13 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         }
         (_, audit) => audit?,
     };
-    let amounts: Vec<String> = audit.postings.iter().map(format_amount).collect();
-    let width = output::column_width("CREDITS", amounts.iter().map(String::as_str));
-    // The time as wide as a terminal prints it: the header is for terminals only.
-    let header = format!(
-        "{:19}  {:12}  {:width$}  FROM → TO  JOB",
-        "TIME", "KIND", "CREDITS"
-    );
-    let empty = "no postings";
-    output::print_list(common.json, &audit.postings, &header, empty, |posting| {
-        format_posting(posting, width)
-    });
+    let titles = ["TIME", "KIND", "CREDITS", "FROM → TO", "JOB"];
+    let empty = "no postings; credits move when an agent is hired or paid: chorus balance";
+    table::print_table(common.json, &audit.postings, titles, empty, posting_row);
     Ok(())
 }
 
-fn format_amount(posting: &LedgerPosting) -> String {
-    posting.amount.to_string()
-}
-
-fn format_posting(posting: &LedgerPosting, width: usize) -> String {
+fn posting_row(posting: &LedgerPosting) -> TableRow<5> {
     let [first, second] = &posting.entries;
     let (from, to) = if first.amount < second.amount {
         (first, second)
@@ -56,23 +45,18 @@ fn format_posting(posting: &LedgerPosting, width: usize) -> String {
         (second, first)
     };
     let at = crate::local_time::date_time(&posting.timestamp_utc.to_string());
-    let job = posting
-        .job_id
-        .as_deref()
-        .map(|job| format!("  {}", output::escape_controls(job)))
-        .unwrap_or_default();
-    format!(
-        "{at}  {:12}  {:width$}  {} → {}{job}",
-        describe_kind(&posting.kind),
-        format_amount(posting),
-        format_account(from),
-        format_account(to)
-    )
+    TableRow::of_cells([
+        TableCell::from(at),
+        TableCell::from(describe_kind(&posting.kind)),
+        TableCell::from(posting.amount.to_string()),
+        TableCell::from(format!("{} → {}", format_account(from), format_account(to))),
+        TableCell::from(posting.job_id.as_deref().unwrap_or_default()),
+    ])
 }
 
 /// What a posting did, in the words of the console. A kind that this client does not know is printed as it is.
-fn describe_kind(kind: &str) -> String {
-    let words = match kind {
+fn describe_kind(kind: &str) -> &str {
+    match kind {
         "grant" => "granted",
         "issue" => "issued",
         "transfer" => "transferred",
@@ -80,21 +64,17 @@ fn describe_kind(kind: &str) -> String {
         "pay" => "paid",
         "release" => "given back",
         "opening" => "carried over",
-        other => return output::escape_controls(other),
-    };
-    words.to_owned()
+        other => other,
+    }
 }
 
 /// An account by its owner. New credits come from the hub, and a hold keeps its owner's credits for a job.
 fn format_account(leg: &PostingLeg) -> String {
-    let owner = leg.owner_id.as_deref().map(output::escape_controls);
-    match (leg.account.as_str(), owner) {
-        ("owner", Some(owner)) => owner,
+    match (leg.account.as_str(), &leg.owner_id) {
+        ("owner", Some(owner)) => owner.clone(),
         ("hold", Some(owner)) => format!("held for {owner}"),
         ("issue", _) => "the hub".to_owned(),
-        (account, owner) => {
-            let account = output::escape_controls(account);
-            owner.map_or(account.clone(), |owner| format!("{account} {owner}"))
-        }
+        (account, Some(owner)) => format!("{account} {owner}"),
+        (account, None) => account.to_owned(),
     }
 }

@@ -1,6 +1,7 @@
 //! `chorus skills`: lists the skills for hire, or the agents that offer one.
 
 use super::{read_input, reputation::format_owners};
+use crate::table::{self, TableCell, TableRow};
 use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_wire::credits::Credits;
 use chorus_wire::limits;
@@ -39,11 +40,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     if !has_filter {
         let rows = hub.list_skills().await?.skills;
         let empty = "no skill is offered; chorus offer SKILL --cost CREDITS -- CMD offers one";
-        let columns = SkillColumns::of_skills(&rows);
-        let header = columns.format_header();
-        output::print_list(common.json, &rows, &header, empty, |row| {
-            columns.format_skill(row)
-        });
+        let titles = ["SKILL", "PRICE", "AGENTS"];
+        table::print_table(common.json, &rows, titles, empty, skill_row);
         return Ok(());
     }
     let min_reputation = args.min_reputation.unwrap_or(0.0);
@@ -56,133 +54,64 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         limit: limits::DISCOVERY_PAGE,
     };
     let agents = hub.search_offers(&search).await?.agents;
-    let columns = OfferColumns::of_offers(&agents);
-    let header = columns.format_header();
     let empty = "no agent offers that; chorus skills lists what is offered";
-    output::print_list(common.json, &agents, &header, empty, |agent| {
-        columns.format_offer(agent)
-    });
+    let titles = ["AGENT", "ONLINE", "SKILL", "PRICE", "REPUTATION"];
+    table::print_table(common.json, &agents, titles, empty, offer_row);
     Ok(())
 }
 
-/// The widths of the columns of the list of skills.
-struct SkillColumns {
-    skill: usize,
-    price: usize,
+fn skill_row(skill: &SkillRow) -> TableRow<3> {
+    let agents = match skill.agents {
+        1 => "1 agent".to_owned(),
+        count => format!("{count} agents"),
+    };
+    let mut row = TableRow::of_cells([
+        TableCell::from(&skill.skill_name),
+        TableCell::from(format!("from {}", skill.min_cost)),
+        TableCell::from(agents),
+    ]);
+    let schemas = (&skill.input_schema, &skill.output_schema);
+    add_description(&mut row, skill.description.as_deref(), schemas);
+    row
 }
 
-impl SkillColumns {
-    fn of_skills(rows: &[SkillRow]) -> Self {
-        let prices: Vec<String> = rows.iter().map(format_lowest_price).collect();
-        Self {
-            skill: output::column_width("SKILL", rows.iter().map(|row| row.skill_name.as_str())),
-            price: output::column_width("PRICE", prices.iter().map(String::as_str)),
-        }
-    }
-
-    fn format_header(&self) -> String {
-        let Self { skill, price } = self;
-        format!("{:skill$}  {:price$}  AGENTS", "SKILL", "PRICE")
-    }
-
-    fn format_skill(&self, row: &SkillRow) -> String {
-        let Self { skill, price } = self;
-        let agents = match row.agents {
-            1 => "1 agent".to_owned(),
-            count => format!("{count} agents"),
-        };
-        let name = output::escape_controls(&row.skill_name);
-        let line = format!(
-            "{name:skill$}  {:price$}  {agents}",
-            format_lowest_price(row)
-        );
-        let schemas = (&row.input_schema, &row.output_schema);
-        line + &format_description(row.description.as_deref(), schemas)
-    }
-}
-
-fn format_lowest_price(row: &SkillRow) -> String {
-    format!("from {}", row.min_cost)
-}
-
-/// The widths of the columns of the list of agents that offer a skill.
-struct OfferColumns {
-    agent: usize,
-    skill: usize,
-    price: usize,
-}
-
-impl OfferColumns {
-    fn of_offers(agents: &[FoundAgent]) -> Self {
-        let prices: Vec<String> = agents.iter().map(format_price).collect();
-        let names = agents.iter().map(|agent| agent.agent_id.as_str());
-        let skills = agents.iter().map(|agent| agent.skill.skill_name.as_str());
-        Self {
-            agent: output::column_width("AGENT", names),
-            skill: output::column_width("SKILL", skills),
-            price: output::column_width("PRICE", prices.iter().map(String::as_str)),
-        }
-    }
-
-    fn format_header(&self) -> String {
-        let Self {
-            agent,
-            skill,
-            price,
-        } = self;
-        format!(
-            "{:agent$}  ONLINE   {:skill$}  {:price$}  REPUTATION",
-            "AGENT", "SKILL", "PRICE"
-        )
-    }
-
-    fn format_offer(&self, row: &FoundAgent) -> String {
-        let Self {
-            agent,
-            skill,
-            price,
-        } = self;
-        let status = match row.status {
-            PresenceStatus::Online => output::paint_text(output::GOOD_STYLE, "online "),
-            PresenceStatus::Offline => output::paint_text(output::FAINT_STYLE, "offline"),
-        };
-        let name = output::escape_controls(&row.agent_id);
-        let skill_name = output::escape_controls(&row.skill.skill_name);
-        let line = format!(
-            "{name:agent$}  {status}  {skill_name:skill$}  {:price$}  {:.1}\n    {} done, {} failed for {}, {} earned",
-            format_price(row),
-            row.reputation_score,
-            row.success_count,
-            row.failure_count,
-            format_owners(row.distinct_hirers),
-            row.earned
-        );
-        let schemas = (&row.skill.input_schema, &row.skill.output_schema);
-        line + &format_description(row.skill.description.as_deref(), schemas)
-    }
-}
-
-fn format_price(agent: &FoundAgent) -> String {
-    agent.skill.cost_per_call.to_string()
+fn offer_row(agent: &FoundAgent) -> TableRow<5> {
+    let status = match agent.status {
+        PresenceStatus::Online => TableCell::styled(output::GOOD_STYLE, "online"),
+        PresenceStatus::Offline => TableCell::styled(output::FAINT_STYLE, "offline"),
+    };
+    let skill = &agent.skill;
+    let mut row = TableRow::of_cells([
+        TableCell::from(&agent.agent_id),
+        status,
+        TableCell::from(&skill.skill_name),
+        TableCell::from(skill.cost_per_call.to_string()),
+        TableCell::from(format!("{:.1}", agent.reputation_score)),
+    ]);
+    row.add_line(&format!(
+        "{} done, {} failed for {}, {} earned",
+        agent.success_count,
+        agent.failure_count,
+        format_owners(agent.distinct_hirers),
+        agent.earned
+    ));
+    let schemas = (&skill.input_schema, &skill.output_schema);
+    add_description(&mut row, skill.description.as_deref(), schemas);
+    row
 }
 
 /// What the skill does, and what it takes and gives, each on a line of its own.
-fn format_description(
+fn add_description<const N: usize>(
+    row: &mut TableRow<N>,
     description: Option<&str>,
     (takes, gives): (&Option<Value>, &Option<Value>),
-) -> String {
-    let mut text = String::new();
+) {
     if let Some(description) = description {
-        text.push_str(&format!("\n    {}", output::escape_controls(description)));
+        row.add_line(description);
     }
     for (label, schema) in [("input: ", takes), ("output:", gives)] {
         if let Some(schema) = schema {
-            let schema = schema.to_string();
-            text.push_str(&format!(
-                "\n    {label} {}",
-                output::escape_controls(&schema)
-            ));
+            row.add_line(&format!("{label} {schema}"));
         }
     }
-    text
 }
