@@ -1,6 +1,6 @@
 //! `chorus admin`: invites, activity and backups.
 
-use crate::actors::{Hub, Scene, chorus, run, text_of};
+use crate::actors::{Hub, Scene, chorus, on_terminal, run, text_of};
 
 // Lesson 9
 #[test]
@@ -84,6 +84,44 @@ fn only_operators_read_the_activity() {
             .code,
         4
     );
+}
+
+#[test]
+fn the_activity_is_lines_for_people_and_json_for_programs() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let _bob = scene.agent("bob");
+    alice.run(&["send", "bob", "hi"]).ok();
+    alice.run(&["channel", "create", "weather"]).ok();
+    let credit = ["admin", "credit", "alice@chorus", "5"];
+    scene.operator(&credit).ok();
+    let command = scene.operator_command(&["admin", "activity"]);
+    let shown = run(on_terminal(&command), "").ok().out;
+    assert!(!shown.contains(['{', '"']), "{shown}");
+    let place =
+        |line: &str, text: &str| line.find(text).unwrap_or_else(|| panic!("{text}: {line}"));
+    let line_of = |text: &str| {
+        let found = shown.lines().find(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("{text}: {shown}"))
+    };
+    let titles = shown.lines().next().unwrap();
+    for (what, who) in [
+        ("agent registered", "alice@chorus"),
+        ("message queued", "alice@chorus → bob@chorus"),
+        ("channel created", "alice@chorus"),
+        ("credit", "operator"),
+    ] {
+        let line = line_of(what);
+        assert_eq!(place(line, what), place(titles, "WHAT"), "{shown}");
+        let after = place(titles, "WHO");
+        assert!(line[after..].starts_with(who), "{shown}");
+    }
+    let trace_id = alice.json(&["history", "--remote"])[0]["trace_id"].clone();
+    assert!(line_of("message queued").contains(trace_id.as_str().unwrap()));
+    let quiet = scene.operator_command(&["admin", "activity", "--since", "999999"]);
+    let quiet = run(quiet, "").ok();
+    assert!(quiet.out.is_empty() && quiet.err.contains("nothing has happened"));
+    assert!(scene.operator(&["admin", "activity"]).ok().json().len() > 4);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! `chorus admin`: backups, registration codes, credits, jobs, readiness and activity of a hub.
 
+mod activity;
+
 use super::backup::{self, BackupArgs};
 use super::market::format_job::{self, JOB_TITLES};
 use super::market::jobs::parse_status;
 use super::market::read_input::parse_amount;
 use super::register::parse_secret;
 use crate::agent_names::{self, is_not_found};
-use crate::stop_signal::StopSignal;
 use crate::table::{self, TableCell, TableRow};
 use crate::{cli::CommonArgs, command_client, fail::Fail, output};
 use chorus_client::HubClient;
@@ -14,8 +15,8 @@ use chorus_client::http::ApiCall;
 use chorus_wire::credits::Credits;
 use chorus_wire::market::job::JobStatus;
 use chorus_wire::market::transfer::CreditIssue;
-use chorus_wire::reply::{ActivityRow, InviteRecord};
-use chorus_wire::{cursor::Cursor, secret::Secret, time::UnixMicros};
+use chorus_wire::reply::InviteRecord;
+use chorus_wire::{secret::Secret, time::UnixMicros};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -183,7 +184,7 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             .await
             .map_err(Fail::for_operator),
         AdminCommand::Activity { since, follow } => {
-            follow_activity(common, operator_client(common, key)?, since, follow)
+            activity::follow_activity(common, operator_client(common, key)?, since, follow)
                 .await
                 .map_err(Fail::for_operator)
         }
@@ -324,51 +325,4 @@ fn invite_row(invite: &InviteRecord) -> TableRow<5> {
         TableCell::from(until),
         TableCell::styled(output::BAD_STYLE, revoked),
     ])
-}
-
-async fn follow_activity(
-    common: &CommonArgs,
-    client: HubClient,
-    since: u64,
-    follow: bool,
-) -> Result<(), Fail> {
-    let mut since = since;
-    loop {
-        let page = client.fetch_activity(since).await?;
-        let Some(last) = page.last() else { break };
-        since = last.id;
-        page.iter()
-            .for_each(|activity| print_activity(common, activity));
-    }
-    if !follow {
-        return Ok(());
-    }
-    let mut stop = StopSignal::watch()?;
-    let mut stream = client.open_events(Some(Cursor::from_log_seq(since))).await;
-    loop {
-        let event = tokio::select! {
-            event = stream.next() => event?,
-            () = stop.wait_requested() => return Ok(()),
-        };
-        if let Ok(activity) = serde_json::from_str::<ActivityRow>(&event.data) {
-            print_activity(common, &activity);
-        }
-    }
-}
-
-fn print_activity(common: &CommonArgs, activity: &ActivityRow) {
-    output::print_result(common.json, activity, || {
-        let time = output::paint_text(
-            output::FAINT_STYLE,
-            &crate::local_time::date_time(&activity.timestamp.to_string()),
-        );
-        format!(
-            "{time} {} {}",
-            output::paint_text(
-                output::STRONG_STYLE,
-                &output::escape_controls(&activity.kind)
-            ),
-            output::escape_controls(&activity.data.to_string())
-        )
-    });
 }
