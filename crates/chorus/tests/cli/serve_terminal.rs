@@ -68,6 +68,20 @@ fn a_hub_that_is_given_operators_makes_no_key() {
 }
 
 #[test]
+fn the_welcome_comes_before_the_log_on_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = RunningProcess::start(on_terminal(&serve(folder.path(), &[])));
+    let first = hub.next_line();
+    assert!(first.starts_with("chorus listening on "), "{first}");
+    let mut lines = vec![first];
+    while !lines.last().unwrap().contains("Ctrl-C") {
+        lines.push(hub.next_line());
+    }
+    let welcome = lines.join("\n");
+    assert!(!welcome.contains("INFO"), "{welcome}");
+}
+
+#[test]
 fn a_terminal_is_told_where_to_look_and_how_to_register() {
     let folder = tempfile::tempdir().unwrap();
     let start = || {

@@ -10,6 +10,7 @@ mod option_text;
 mod options;
 mod otlp_option;
 mod quota_option;
+mod start_silence;
 mod welcome;
 
 use crate::fail::Fail;
@@ -18,10 +19,12 @@ use crate::stop_signal::StopSignal;
 use chorus_server::ServerSettings;
 use operator_file::OperatorFile;
 use options::{LogFormat, ServeOptions};
+use start_silence::StartSilence;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use tracing_appender::non_blocking::{ErrorCounter, WorkerGuard};
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -40,7 +43,8 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     let options = args
         .options
         .with_fallback(ServeOptions::from_file(args.config.as_deref())?);
-    let _log_writer = init_logging(&options)?;
+    let silence = StartSilence::for_options(&options);
+    let _log_writer = init_logging(&options, silence.clone())?;
     let is_explicit = options.has_max_connections();
     let memory_total = options.memory_total();
     let mut settings = options.into_settings()?;
@@ -62,6 +66,7 @@ pub async fn run(args: Args) -> Result<(), Fail> {
     drop(out);
     printed.map_err(|e| Fail::usage_error(format!("standard output: {e}")))?;
     welcome::print_welcome(server.hub(), &server.url(), operator.as_ref()).await;
+    silence.end();
     let fatal_fault = tokio::select! {
         () = stop.wait_requested() => None,
         () = notify::notify_when_ready(server.hub()) => None,
@@ -114,7 +119,7 @@ const LOG_LINES_WAITING: usize = 16_384;
 const DROPPED_LINES_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Starts logging. The returned guard writes the waiting lines when it is dropped.
-fn init_logging(options: &ServeOptions) -> Result<WorkerGuard, Fail> {
+fn init_logging(options: &ServeOptions, silence: StartSilence) -> Result<WorkerGuard, Fail> {
     let filter = options.log.as_deref().unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::try_new(filter);
     let filter = filter.map_err(|e| {
@@ -134,6 +139,7 @@ fn init_logging(options: &ServeOptions) -> Result<WorkerGuard, Fail> {
         .thread_name("chorus-log")
         .finish(std::io::stderr());
     let dropped_lines = writer.error_counter();
+    let writer = writer.with_filter(move |meta| silence.permits(meta.level()));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer);
