@@ -1,6 +1,6 @@
 //! The board, questions, owners and records on the command line, with real processes.
 
-use crate::actors::Scene;
+use crate::actors::{RunningProcess, Scene};
 use crate::market::amounts;
 use serde_json::{Value, json};
 
@@ -162,6 +162,29 @@ fn a_command_asks_a_question_and_gets_the_answer() {
         alice.json(&["jobs", id])[0]["output_data"],
         json!({"said": "the first"})
     );
+}
+
+// R-86
+#[test]
+fn a_command_declines_an_input_without_losing_score() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let script = r#"echo '{"chorus_decline":"the text is in no language that I know"}'"#;
+    let offer = ["offer", "translate", "--cost", "0.10", "--count", "1", "--"];
+    let offer = [&offer[..], &["sh", "-c", script]].concat();
+    let offering = RunningProcess::start(bob.command(&offer));
+    bob.wait_for_skill("translate", true);
+    let declined = alice.hire("translate", "{}", &["--wait"]);
+    assert_eq!(declined.code, 4, "{declined:?}");
+    for part in ["no language that I know", "SKILL_MISMATCH"] {
+        assert!(declined.err.contains(part), "{declined:?}");
+    }
+    assert_eq!(alice.balance(), amounts("100.00", "0.00"));
+    let told = offering.remaining_lines().join("\n");
+    assert!(told.contains("DECLINED for alice@chorus"), "{told}");
+    let reputation = bob.json(&["reputation", "bob"]).remove(0);
+    assert_eq!(reputation["score"], 50.0, "{reputation}");
 }
 
 /// The words of each line of a timeline after its time.

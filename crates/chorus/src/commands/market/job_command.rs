@@ -12,6 +12,8 @@ use tokio::process::{ChildStderr, Command};
 
 /// The error code of a job whose command failed (JOB-30).
 const EXECUTION_FAILED: &str = "EXECUTION_ERROR";
+/// The error code of a job that the worker declines: no score moves.
+pub const DECLINED: &str = "SKILL_MISMATCH";
 
 /// What the requester learns from the standard error of a command that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +50,15 @@ pub async fn run_job(
         Ok(Err(error)) => Err(format!("the command could not be run: {}", error.kind())),
         Err(_) => Err("the command did not end in time".to_owned()),
     };
-    if let Some(question) = outcome.as_ref().ok().and_then(read_question) {
+    let find_text = |key| read_only_text(outcome.as_ref().ok()?, key);
+    if let Some(question) = find_text(QUESTION_KEY) {
         return json!({"job_id": job.job_id, "agent_id": agent_id, "status": "PENDING", "question": question});
     }
-    let (status, output, code, message) = match outcome {
-        Ok(output) => ("SUCCESS", output, Value::Null, Value::Null),
-        Err(message) => (
+    let reason = find_text(DECLINE_KEY);
+    let (status, output, code, message) = match (outcome, reason) {
+        (_, Some(reason)) => ("FAILURE", Value::Null, json!(DECLINED), json!(reason)),
+        (Ok(output), None) => ("SUCCESS", output, Value::Null, Value::Null),
+        (Err(message), None) => (
             "FAILURE",
             Value::Null,
             json!(EXECUTION_FAILED),
@@ -70,10 +75,13 @@ pub async fn run_job(
 
 /// The output by which a command asks its requester instead of giving a result.
 const QUESTION_KEY: &str = "chorus_question";
+/// The output by which a command declines the job, with the reason: the input is not one that it can work with.
+const DECLINE_KEY: &str = "chorus_decline";
 
-fn read_question(output: &Value) -> Option<String> {
+/// The text under a key that is the only one of an output.
+fn read_only_text(output: &Value, key: &str) -> Option<String> {
     let object = output.as_object().filter(|object| object.len() == 1)?;
-    object.get(QUESTION_KEY)?.as_str().map(str::to_owned)
+    object.get(key)?.as_str().map(str::to_owned)
 }
 
 /// Checks that the program of a command can be run, before any job is taken for it.

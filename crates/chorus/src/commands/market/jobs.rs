@@ -1,6 +1,6 @@
 //! `chorus jobs`: lists and shows the agent's jobs, and acts on one.
 
-use super::{format_job, read_input};
+use super::{format_job, job_command, read_input};
 use crate::{cli::CommonArgs, command_client::CommandClient, fail::Fail, output, table};
 use chorus_client::HubClient;
 use chorus_client::market::JobRole;
@@ -73,7 +73,7 @@ impl JobActs {
         let ask = self.ask.as_ref();
         Ok(fail
             .map(|reason| failure("EXECUTION_ERROR", reason))
-            .or_else(|| decline.map(|reason| failure("SKILL_MISMATCH", reason)))
+            .or_else(|| decline.map(|reason| failure(job_command::DECLINED, reason)))
             .or_else(|| progress.map(|text| json!({"status": "PENDING", "progress": text})))
             .or_else(|| ask.map(|text| json!({"status": "PENDING", "question": text}))))
     }

@@ -49,7 +49,8 @@ pub struct Args {
     /// Stop after this many jobs
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// The command and its arguments; input JSON on standard input, output JSON on standard output
+    /// The command and its arguments; input JSON on standard input, output JSON on standard output. {"chorus_decline": "why"}
+    /// declines an input without losing score, {"chorus_question": "…"} asks the requester
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -294,7 +295,7 @@ impl SkillWorker<'_> {
             self.remaining = self.remaining.saturating_sub(1);
         }
         let line = json!({"job_id": job.job_id, "orchestrator_id": job.orchestrator_id, "skill_name": job.skill_name,
-            "status": result["status"], "execution_time_ms": result["execution_time_ms"]});
+            "status": result["status"], "error_code": result["error_code"], "execution_time_ms": result["execution_time_ms"]});
         output::print_result(self.common.json, &line, || {
             let status = result["status"].as_str().unwrap_or_default();
             let ms = &result["execution_time_ms"];
@@ -306,6 +307,10 @@ impl SkillWorker<'_> {
                     output::escape_controls(&job.job_id)
                 );
             }
+            let status = match result["error_code"] == job_command::DECLINED {
+                true => "DECLINED",
+                false => status,
+            };
             format!(
                 "{status} for {} in {ms} ms  {}",
                 output::escape_controls(&job.orchestrator_id),
