@@ -2,6 +2,7 @@
 
 use crate::actors::{RunningProcess, Scene};
 use crate::market::amounts;
+use crate::servers::await_condition;
 use serde_json::{Value, json};
 
 #[test]
@@ -185,6 +186,34 @@ fn a_command_declines_an_input_without_losing_score() {
     assert!(told.contains("DECLINED for alice@chorus"), "{told}");
     let reputation = bob.json(&["reputation", "bob"]).remove(0);
     assert_eq!(reputation["score"], 50.0, "{reputation}");
+}
+
+#[test]
+fn a_listener_reads_about_jobs_in_sentences() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let offering = bob.offer("echo", &["--count", "1"], &["cat"]);
+    let log = alice.home.join("heard");
+    let file = std::fs::File::create(&log).unwrap();
+    let mut command = alice.command(&["listen"]);
+    command.stdout(file).stdin(std::process::Stdio::null());
+    let mut listening = command.spawn().unwrap();
+    await_condition("the listener", || {
+        alice.json(&["discover", "--online"]).len() == 2
+    });
+    alice.hire("echo", r#"{"text":"x"}"#, &["--wait"]).ok();
+    offering.remaining_lines();
+    let heard = || std::fs::read_to_string(&log).unwrap();
+    await_condition("the end of the job", || heard().contains("job"));
+    listening.kill().unwrap();
+    listening.wait().unwrap();
+    let heard = heard();
+    assert!(
+        heard.starts_with("job done: SUCCESS  echo  bob@chorus  0.10"),
+        "{heard}"
+    );
+    assert!(!heard.contains('{'), "{heard}");
 }
 
 /// The words of each line of a timeline after its time.

@@ -3,6 +3,7 @@
 mod channel;
 mod direct;
 mod handler_command;
+mod job_event;
 mod print;
 
 pub(super) use print::ReceivedMessage;

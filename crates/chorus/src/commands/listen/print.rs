@@ -1,5 +1,6 @@
 //! Prints received events, and formats them for the command of `--exec`.
 
+use super::job_event::describe_job_event;
 use crate::{cli::CommonArgs, command_client::CommandClient, output};
 use chorus_client::event_stream::StreamEvent;
 use chorus_wire::cursor::Cursor;
@@ -148,17 +149,19 @@ pub fn print_gap(common: &CommonArgs, event: &StreamEvent) {
     output::print_result(common.json, &output, || output::format_gap(gap));
 }
 
-/// Prints an event of a kind that this client does not know.
+/// Prints an event of the market, or of a kind that this client does not know.
 pub fn print_event(common: &CommonArgs, event: &StreamEvent) {
     let data: Value = serde_json::from_str(&event.data).unwrap_or_else(|_| json!(event.data));
     let output =
         json!({ "event": event.name, "id": event.cursor.map(|c| c.to_string()), "data": data });
     output::print_result(common.json, &output, || {
-        format!(
-            "{}: {}",
-            output::escape_controls(&event.name),
-            output::escape_controls(&event.data)
-        )
+        describe_job_event(&event.name, &event.data).unwrap_or_else(|| {
+            format!(
+                "{}: {}",
+                output::escape_controls(&event.name),
+                output::escape_controls(&event.data)
+            )
+        })
     });
 }
 
