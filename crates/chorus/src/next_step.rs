@@ -72,6 +72,9 @@ pub fn describe_certificate_step(error: &str) -> &'static str {
     if error.contains("not valid for name") {
         return "use a name that is in the certificate as the hub's URL, or ask its operator for a certificate with this name";
     }
+    if error.contains("not valid yet") {
+        return "set the clock of this machine if it is wrong, or ask the operator of the hub for a certificate that is valid";
+    }
     if error.contains("expired") {
         return "ask the operator of the hub to renew it, or set the clock of this machine if it is wrong";
     }

@@ -81,6 +81,17 @@ impl TestAuthority {
         Ok(certificate.unwrap().pem() + &self.root_pem())
     }
 
+    /// A certificate and its key for a hub, valid between these seconds from now.
+    pub fn sign_for(&self, host: &str, from: i64, until: i64) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = Self::params(&[host.to_owned()], 0);
+        let at = |seconds| OffsetDateTime::from_unix_timestamp(now_seconds() + seconds).unwrap();
+        params.not_before = at(from);
+        params.not_after = at(until);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+
     /// TLS for the authority's own directory at an address.
     pub fn directory_tls(&self, host: &str) -> Arc<ServerConfig> {
         let key = KeyPair::generate().unwrap();

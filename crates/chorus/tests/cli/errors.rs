@@ -1,5 +1,6 @@
 //! Errors that say which file, which hub and what to do next, and addresses as people type them.
 
+use crate::acme_authority::TestAuthority;
 use crate::actors::{Hub, RunningProcess, Scene, chorus, run};
 use crate::authority::Authority;
 use crate::servers::await_condition;
@@ -290,4 +291,42 @@ fn a_certificate_that_is_not_trusted_is_explained_with_a_next_step() {
         "{refused:?}"
     );
     register(&hub, Some(&root), "register").ok();
+}
+
+#[test]
+fn a_certificate_that_is_out_of_date_is_explained_with_a_next_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = TestAuthority::new();
+    let root = folder.path().join("root.pem");
+    std::fs::write(&root, authority.root_pem()).unwrap();
+    let day = 24 * 3600;
+    for (name, days, cause) in [
+        (
+            "expired",
+            (-2, -1),
+            "ask the operator of the hub to renew it",
+        ),
+        ("early", (1, 2), "set the clock of this machine"),
+    ] {
+        let data = folder.path().join(name);
+        std::fs::create_dir(&data).unwrap();
+        let (cert, key) = authority.sign_for("127.0.0.1", days.0 * day, days.1 * day);
+        std::fs::write(data.join("cert.pem"), cert).unwrap();
+        std::fs::write(data.join("key.pem"), key).unwrap();
+        let hub = Hub::start(&data, &["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+        let saved = serde_json::json!({ "agent_id": "alice@chorus", "api_key": "k".repeat(40), "hub_url": hub.url });
+        std::fs::write(data.join("me.json"), saved.to_string()).unwrap();
+        for args in [
+            &["discover", "--hub", &hub.url] as &[&str],
+            &["register", "bob", "--culture", "en", "--hub", &hub.url],
+            &["listen", "--credentials", "me.json"],
+            &["watch", "--credentials", "me.json"],
+        ] {
+            let mut command = chorus(&data);
+            command.args(args).env("SSL_CERT_FILE", &root);
+            let refused = run(command, "");
+            assert_eq!(refused.code, 3, "{args:?}: {refused:?}");
+            assert!(refused.err.contains(cause), "{args:?}: {refused:?}");
+        }
+    }
 }

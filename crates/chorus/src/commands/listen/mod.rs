@@ -113,6 +113,7 @@ struct WaitingMail {
 
 impl InboxListener<'_> {
     async fn run_loop(mut self, mut stop: StopSignal) -> Result<(), Fail> {
+        self.check_certificate().await?;
         self.answer_unanswered().await?;
         let since = self.args.since.or(self.store.cursor());
         let mut stream = self.command.client.open_inbox(since).await;
@@ -124,6 +125,15 @@ impl InboxListener<'_> {
             self.handle_event(event).await?;
         }
         Ok(())
+    }
+
+    /// The stream waits for a hub that is away. One whose certificate is not accepted is there, and a person has to act.
+    async fn check_certificate(&self) -> Result<(), Fail> {
+        let client = &self.command.client;
+        match client.fetch_paths().await.map_err(Fail::from) {
+            Err(fail) if fail.is_certificate_refused(client.base_url()) => Err(fail),
+            Err(_) | Ok(_) => Ok(()),
+        }
     }
 
     /// Sends replies that were not sent before a crash (SKL-16). With a command the reply is an error, because it is not
