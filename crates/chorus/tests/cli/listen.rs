@@ -23,6 +23,25 @@ fn a_listener_receives_live_and_stops_on_a_signal() {
     assert_eq!(listening.await_exit(), Some(0));
 }
 
+//
+#[test]
+fn a_receipt_says_that_it_is_one_and_of_which_message() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let bob = scene.agent("bob");
+    let expect = |listen: &[&str], words: &str| {
+        let sent = alice.json(&["send", "bob", "hi"]).remove(0);
+        bob.run(listen);
+        let shown = alice.run(&["listen", "--once"]).ok().out;
+        let id = sent["trace_id"].as_str().unwrap();
+        let expected = format!("receipt: bob@chorus {words}");
+        assert!(shown.contains(&expected) && shown.contains(id), "{shown}");
+    };
+    expect(&["listen", "--once"], "acknowledged your message  ");
+    let failing = ["listen", "--once", "--exec", "exit 3"];
+    expect(&failing, "could not take your message: ADAPTATION_FAILED");
+}
+
 // a receipt is no message
 #[test]
 fn a_listener_that_waits_for_messages_does_not_end_with_a_receipt() {

@@ -104,19 +104,20 @@ pub fn print_receipt(common: &CommonArgs, cursor: Option<Cursor>, receipt: &Rece
             &output::escape_controls(&receipt.receiver_id),
         );
         let response = &receipt.response;
+        // a receipt is no answer, and is called what it is.
         let verdict = match (response.error_code.as_deref(), response.detail.as_deref()) {
-            (None, _) => output::paint_text(
-                output::GOOD_STYLE,
-                &output::escape_controls(&response.status),
-            ),
-            (Some(code), detail) => output::paint_text(
-                output::BAD_STYLE,
-                &output::escape_controls(&format!("{code} {}", detail.unwrap_or_default())),
-            ),
+            (None, _) => output::paint_text(output::GOOD_STYLE, "acknowledged your message"),
+            (Some(code), detail) => {
+                let why = format!("{code} {}", detail.unwrap_or_default());
+                let why = output::escape_controls(why.trim_end());
+                output::paint_text(
+                    output::BAD_STYLE,
+                    &format!("could not take your message: {why}"),
+                )
+            }
         };
-        // a receipt is no answer.
         format!(
-            "{time} acknowledged by {receiver}: {verdict}  {}",
+            "{time} receipt: {receiver} {verdict}  {}",
             output::paint_text(output::FAINT_STYLE, &receipt.trace_id.to_string())
         )
     });
