@@ -9,7 +9,7 @@ mod shell;
 mod walk;
 
 use shell::Shell;
-use walk::walk_page;
+use walk::{walk_page, walk_section};
 
 #[test]
 fn the_tour_prints_what_the_readme_says() {
@@ -39,6 +39,11 @@ fn the_story_of_a_team_hub_prints_what_its_page_says() {
 #[test]
 fn two_machines_are_connected_as_their_page_says() {
     walk_page("docs/stories/two-machines.md");
+}
+
+#[test]
+fn the_page_of_frames_begins_with_commands_that_work() {
+    walk_section("docs/frame.md", "Try it");
 }
 
 #[test]

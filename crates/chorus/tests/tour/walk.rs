@@ -99,12 +99,27 @@ pub fn page_path(name: &str) -> PathBuf {
 #[track_caller]
 pub fn walk_page(name: &str) {
     let text = std::fs::read_to_string(page_path(name)).unwrap();
-    let languages = fence_languages(&text);
+    walk_text(name, &text);
+}
+
+/// Walks through the section of a page under a heading of the second level.
+#[track_caller]
+pub fn walk_section(name: &str, heading: &str) {
+    let text = std::fs::read_to_string(page_path(name)).unwrap();
+    let mut sections = text.split("\n## ");
+    let section = sections.find(|section| section.lines().next() == Some(heading));
+    let section = section.unwrap_or_else(|| panic!("{name} has no section {heading}"));
+    walk_text(name, section);
+}
+
+#[track_caller]
+fn walk_text(name: &str, text: &str) {
+    let languages = fence_languages(text);
     assert!(
         languages.iter().all(|&language| language == "console"),
         "{name}: a block that is not run: {languages:?}"
     );
-    let steps = parse_steps(&text);
+    let steps = parse_steps(text);
     assert!(steps.len() >= 5, "{name} has only {} commands", steps.len());
     let home = tempfile::tempdir().unwrap();
     let mut walk = PageWalk {
