@@ -7,7 +7,7 @@ use crate::frame::Frames;
 use crate::lifecycle;
 use crate::market::jobs;
 use crate::ops::recover_webhooks;
-use crate::store::{counters, retention};
+use crate::store::{counters, outbox, retention};
 use std::time::Duration;
 
 /// How often retention runs.
@@ -23,6 +23,9 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
         .retain
         .map(|retain| hub.clock().now().saturating_sub(retain));
     recover_webhooks::fail_abandoned_webhooks(hub).await?;
+    hub.store()
+        .write(async |txn| Ok(outbox::resume_rows_of_future(&txn.tx, txn.now()).await?))
+        .await?;
     if may_delete(hub).await? {
         while hub
             .store()
@@ -35,18 +38,21 @@ pub(crate) async fn run_maintenance_pass(hub: &HubContext, frames: &Frames) -> R
     jobs::run_due_jobs(hub).await
 }
 
-/// Whether the clock can be trusted with deleting. Records the time of this pass for the next start; while it cannot be trusted,
-/// the last pass stays as it was, so that a hub that starts then does not trust it either.
+/// Whether the clock can be trusted with deleting. Records the time of this pass for the next start. While the clock cannot be
+/// trusted, the last pass stays as it was, so that a hub that starts then does not trust it either; only a clock that was set back
+/// moves it back, or the time since it would seem shorter than it is once the clock is set right.
 async fn may_delete(hub: &HubContext) -> Result<bool> {
     let is_trusted = hub.clock_watch().may_delete();
-    if is_trusted {
-        hub.store()
-            .write(async move |txn| {
-                let now = txn.now().0;
-                Ok(counters::write_setting(&txn.tx, counters::LAST_PASS_AT, now).await?)
-            })
-            .await?;
-    }
+    hub.store()
+        .write(async move |txn| {
+            let now = txn.now().0;
+            let last_pass_at = counters::read_setting(&txn.tx, counters::LAST_PASS_AT).await?;
+            if is_trusted || last_pass_at.is_some_and(|last_pass_at| now < last_pass_at) {
+                counters::write_setting(&txn.tx, counters::LAST_PASS_AT, now).await?;
+            }
+            Ok(())
+        })
+        .await?;
     Ok(is_trusted)
 }
 

@@ -298,6 +298,21 @@ fn parse_span_context(headers: &str) -> Option<SpanContext> {
     SpanContext::parse(headers.get(TRACEPARENT)?.as_str()?)
 }
 
+/// Makes rows due that were put off by more than a pause between two attempts: a clock that was ahead has set their time, and it
+/// has been set back since (D-123).
+pub(crate) async fn resume_rows_of_future(
+    tx: &DbConnection<'_>,
+    now: UnixMicros,
+) -> Result<(), DbError> {
+    let latest = now.saturating_add(limits::OUTBOX_BACKOFF_MAX);
+    tx.execute(
+        "update outbox set due_at = $1 where due_at > $2",
+        &[SqlParam::Int(now.0), SqlParam::Int(latest.0)],
+    )
+    .await
+    .map(drop)
+}
+
 /// Clears all leases. Only for a hub that starts with the database to itself: the hub that held them has stopped.
 pub(crate) async fn clear_leases(tx: &DbConnection<'_>) -> Result<(), DbError> {
     tx.execute("update outbox set leased = 0 where leased > 0", &[])

@@ -22,6 +22,13 @@ use std::time::Duration;
 /// How long a client waits for an answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 const CLIENT_ATTEMPTS: u32 = 12;
+/// How far the clock is corrected, ahead or back.
+const SHORT_LEAP_SECONDS: usize = 3_600;
+/// How far ahead it leaps by a wrong date, so that everything stored seems old. A leap that is hardly longer than a day, while no
+/// hub runs, cannot be told from a stop, and what begins at a date in the past ends when the clock is set right (D-123).
+const LONG_LEAP_SECONDS: std::ops::Range<usize> = 30 * 3_600..72 * 3_600;
+/// How many leaps are short for one that is long.
+const SHORT_LEAPS: usize = 2;
 /// Steps in which a healed history must come to rest.
 const SETTLE_STEPS: usize = 400;
 
@@ -47,6 +54,7 @@ pub struct History {
     pub operations: Vec<Operation>,
     pub readers: Vec<InboxReader>,
     pub violations: Vec<String>,
+    clock_error: ClockError,
     /// Cut links, and when each is restored.
     cuts: Vec<(usize, Duration)>,
     /// Those that the history caused itself.
@@ -54,6 +62,15 @@ pub struct History {
     is_healed: bool,
     run_count: usize,
     event_count: u64,
+}
+
+/// By how much the clock is ahead of the time that passed, in seconds.
+#[derive(Clone, Copy, Default)]
+struct ClockError {
+    now: i64,
+    most: i64,
+    /// The part of it that is a wrong date.
+    long: i64,
 }
 
 pub fn run_history(
@@ -135,6 +152,7 @@ impl History {
                 .map(|agent| InboxReader::new(*agent, stage.template.newest_seq))
                 .collect(),
             violations: Vec::new(),
+            clock_error: ClockError::default(),
             cuts: Vec::new(),
             faults: FaultCounts::default(),
             is_healed: false,
@@ -227,15 +245,34 @@ impl History {
             over.iter().for_each(|(link, _)| bus.restore_link(*link));
         } else if self.random.happens(0.01) {
             // Hubs of a cluster follow the clock of the database, which nothing sets (D-83).
-            let seconds = self.random.below(7_200) as i64 - 3_600;
-            self.environment.clock.leap(seconds * 1_000_000);
-            self.faults.clock_leaps += 1;
+            self.leap_clock();
         }
         if self.random.happens(0.006) {
             let duration = self.random.millis(20, 3_000);
             self.environment.server.begin_outage(duration);
             self.faults.outages += 1;
         }
+    }
+
+    fn leap_clock(&mut self) {
+        let seconds = match self.random.below(SHORT_LEAPS + 1) {
+            0 => self.draw_long_leap(),
+            _ => self.random.below(2 * SHORT_LEAP_SECONDS) as i64 - SHORT_LEAP_SECONDS as i64,
+        };
+        self.environment.clock.leap(seconds * 1_000_000);
+        self.clock_error.now += seconds;
+        self.clock_error.most = self.clock_error.most.max(self.clock_error.now);
+        self.faults.clock_leaps += 1;
+    }
+
+    /// To a wrong date, and from there back to the right one.
+    fn draw_long_leap(&mut self) -> i64 {
+        if self.clock_error.long != 0 {
+            return -std::mem::take(&mut self.clock_error.long);
+        }
+        let range = LONG_LEAP_SECONDS;
+        self.clock_error.long = (range.start + self.random.below(range.len())) as i64;
+        self.clock_error.long
     }
 
     pub fn begin_operation(&mut self, request: ClientRequest) {
@@ -431,12 +468,17 @@ impl History {
             if oracle::is_settled(self) {
                 return self.choose_last_readers();
             }
-            // Leases, deadlines and pauses between attempts pass while nothing is under way. A clock that leaped an hour ahead
-            // and back has left posts that are due in an hour.
+            // Leases, deadlines and pauses between attempts pass while nothing is under way.
             if step > 60 && step % 20 == 0 && self.environment.network.in_flight_count() == 0 {
                 pauses += 1;
-                let seconds = if (5..=7).contains(&pauses) { 7_200 } else { 70 };
-                self.environment.clock.advance(Duration::from_secs(seconds));
+                let pause = Duration::from_secs(match pauses {
+                    // A clock that leaped days ahead and back has left jobs whose deadline is in days.
+                    5 => 3_600 + (self.clock_error.most - self.clock_error.now).unsigned_abs(),
+                    // A deadline from before a leap ahead counts what passes for a day after it (D-123).
+                    6 => 25 * 3_600,
+                    _ => 70,
+                });
+                self.environment.clock.advance(pause);
                 self.run_maintenance();
             }
         }

@@ -119,6 +119,24 @@ story!(a_leap_of_the_clock_gives_up_no_delivery, |hub| async {
     assert_eq!(room.member_changes().await, ["oak joined"]);
 });
 
+story!(a_clock_that_is_set_back_puts_no_delivery_off, |hub| async {
+    // R-72, D-123: what was enqueued or failed while the clock was ahead is due by the time that is right
+    let room = OwnedChannel::create(&hub, "alice").await;
+    let mut oak =
+        RemoteMember::scripted(&hub, |turn| if turn < 2 { broken() } else { taken() }).await;
+    room.add_remote("oak", &oak.url()).await;
+    hub.leap(YEAR_MICROS);
+    room.post_message("one").await;
+    assert_eq!(oak.texts(1).await, ["one"]);
+    room.post_message("two").await;
+    hub.maintain().await;
+    hub.leap(-YEAR_MICROS);
+    hub.maintain().await;
+    assert_eq!(oak.texts(1).await, ["one"]);
+    later(&hub, Duration::from_secs(10)).await;
+    assert_eq!(oak.texts(2).await, ["one", "two"]);
+});
+
 story!(
     a_refusal_is_final_for_that_message_and_for_no_other,
     |hub| async {

@@ -140,6 +140,25 @@ story!(
     }
 );
 
+story!(
+    a_key_given_while_the_clock_was_behind_outlives_its_correction,
+    |hub| async {
+        // D-123: the time since the last pass of the stopped hub is counted from the time that the clock was set back to
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        hub.maintain().await;
+        hub.leap(-YEAR_MICROS);
+        hub.maintain().await;
+        let body = alice.message(&bob.id, "once");
+        let first = alice.send_once("k", &body).await.data(202);
+        hub.stop().await;
+        hub.leap(YEAR_MICROS);
+        hub.restart().await;
+        let (alice, bob) = (hub.reconnect(&alice), hub.reconnect(&bob));
+        assert_eq!(alice.send_once("k", &body).await.data(202), first);
+        assert_eq!(bob.history("").await.len(), 1);
+    }
+);
+
 story!(a_leap_of_the_clock_makes_no_key_last_longer, |hub| async {
     // D-123: 24 hours are those that have passed, before the leap and after it
     let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
