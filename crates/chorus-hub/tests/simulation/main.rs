@@ -30,6 +30,7 @@ use fault_counts::FaultCounts;
 use history::{HistoryReport, run_history, trace_history};
 use planted::PlantedFault;
 use stage::ReusedDatabase;
+use std::fmt::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -53,8 +54,10 @@ const RANDOM_SEEDS_FOR: Duration = Duration::from_secs(4);
 const MAX_FAILURES: usize = 5;
 
 /// One seed again, as text in the environment.
+const SEED_VARIABLE: &str = "CHORUS_SIMULATE_SEED";
+
 fn seed_to_repeat() -> Option<u64> {
-    std::env::var("CHORUS_SIMULATE_SEED").ok()?.parse().ok()
+    std::env::var(SEED_VARIABLE).ok()?.parse().ok()
 }
 
 /// The minutes of a long run.
@@ -62,8 +65,17 @@ fn minutes_to_run() -> Option<f64> {
     std::env::var("CHORUS_SIMULATE_MINUTES").ok()?.parse().ok()
 }
 
-/// Runs histories on every core until `next_seed` has no more. Prints what was done, and fails with the seeds that failed.
-fn run_histories(next_seed: impl Fn() -> Option<u64> + Sync) {
+/// What a run of histories did, and the seeds that failed with what was wrong.
+struct RunSummary {
+    text: String,
+    failures: Vec<(u64, Vec<String>)>,
+}
+
+/// Runs histories on every core until `next_seed` has no more, or enough have failed.
+fn run_histories(
+    next_seed: impl Fn() -> Option<u64> + Sync,
+    planted_fault: Option<PlantedFault>,
+) -> RunSummary {
     let template = Arc::new(Template::build());
     let began = Instant::now();
     let histories = AtomicUsize::new(0);
@@ -78,7 +90,7 @@ fn run_histories(next_seed: impl Fn() -> Option<u64> + Sync) {
                 while failures.lock().unwrap().len() < MAX_FAILURES
                     && let Some(seed) = next_seed()
                 {
-                    let report = run_guarded(seed, &mut stage);
+                    let report = run_guarded(seed, &mut stage, planted_fault);
                     histories.fetch_add(1, Ordering::Relaxed);
                     operations.fetch_add(report.operations, Ordering::Relaxed);
                     *faults.lock().unwrap() += report.faults;
@@ -91,25 +103,33 @@ fn run_histories(next_seed: impl Fn() -> Option<u64> + Sync) {
     });
     let (histories, operations) = (histories.into_inner(), operations.into_inner());
     let seconds = began.elapsed().as_secs_f64();
-    println!(
-        "simulated {histories} histories with {operations} operations in {seconds:.1} s: {:.0} histories per minute",
-        histories as f64 / seconds * 60.0
-    );
     let faults = faults.into_inner().unwrap();
-    println!("{} faults: {faults}", faults.total());
+    let mut text = format!(
+        "simulated {histories} histories with {operations} operations in {seconds:.1} s: {:.0} histories per minute\n\
+         {} faults: {faults}\n",
+        histories as f64 / seconds * 60.0,
+        faults.total()
+    );
     let failures = failures.into_inner().unwrap();
     for (seed, violations) in &failures {
-        println!(
-            "CHORUS_SIMULATE_SEED={seed} cargo test -p chorus-hub --test simulation every_promise -- --nocapture"
+        let _ = writeln!(
+            text,
+            "{SEED_VARIABLE}={seed} cargo test -p chorus-hub --test simulation every_promise -- --nocapture"
         );
-        violations.iter().for_each(|line| println!("    {line}"));
+        for line in violations {
+            let _ = writeln!(text, "    {line}");
+        }
     }
-    assert!(failures.is_empty(), "{} seeds failed", failures.len());
+    RunSummary { text, failures }
 }
 
 /// A panic of the hub is a broken promise of that seed.
-fn run_guarded(seed: u64, stage: &mut Rc<ReusedDatabase>) -> HistoryReport {
-    let guarded = AssertUnwindSafe(|| run_history(seed, stage, None));
+fn run_guarded(
+    seed: u64,
+    stage: &mut Rc<ReusedDatabase>,
+    planted_fault: Option<PlantedFault>,
+) -> HistoryReport {
+    let guarded = AssertUnwindSafe(|| run_history(seed, stage, planted_fault));
     std::panic::catch_unwind(guarded).unwrap_or_else(|_| {
         // Whatever the panic left behind.
         *stage = Rc::new(ReusedDatabase::new(&stage.template));
@@ -124,17 +144,29 @@ fn run_guarded(seed: u64, stage: &mut Rc<ReusedDatabase>) -> HistoryReport {
 /// Invariants 4 and 7, R-25, R-27, R-38, R-62, R-65, R-72, R-86
 #[test]
 fn every_promise_holds_in_every_history() {
-    if let Some(seed) = seed_to_repeat() {
-        let once = AtomicU64::new(0);
-        return run_histories(|| (once.fetch_add(1, Ordering::Relaxed) == 0).then_some(seed));
-    }
+    let summary = match seed_to_repeat() {
+        Some(seed) => run_one_history(seed, None),
+        None => run_many_histories(),
+    };
+    println!("{}", summary.text);
+    let failed = summary.failures.len();
+    assert!(failed == 0, "{failed} seeds failed");
+}
+
+fn run_one_history(seed: u64, planted_fault: Option<PlantedFault>) -> RunSummary {
+    let once = AtomicU64::new(0);
+    let next_seed = || (once.fetch_add(1, Ordering::Relaxed) == 0).then_some(seed);
+    run_histories(next_seed, planted_fault)
+}
+
+fn run_many_histories() -> RunSummary {
     let time = minutes_to_run().map_or(RANDOM_SEEDS_FOR, |minutes| {
         Duration::from_secs_f64(minutes * 60.0)
     });
     let began = Instant::now();
     let next = AtomicU64::new(FIXED_SEEDS.start);
     let start: u64 = rand::random::<u64>() >> 16;
-    run_histories(|| {
+    let next_seed = || {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         let beyond = seed.saturating_sub(FIXED_SEEDS.end) as usize;
         match FOUND_SEEDS.get(beyond) {
@@ -142,7 +174,31 @@ fn every_promise_holds_in_every_history() {
             Some(found) => Some(*found),
             None => (began.elapsed() < time).then_some(start + seed),
         }
-    });
+    };
+    run_histories(next_seed, None)
+}
+
+/// Otherwise what a long run found could not be looked into.
+#[test]
+fn a_failing_seed_is_printed_and_fails_again() {
+    let next = AtomicU64::new(FIXED_SEEDS.start);
+    let next_seed = || {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        FIXED_SEEDS.contains(&seed).then_some(seed)
+    };
+    let fault = Some(PlantedFault::ALL[0]);
+    let first = run_histories(next_seed, fault);
+    let (seed, violations) = first.failures.first().expect("a planted fault is reported");
+    let command =
+        format!("{SEED_VARIABLE}={seed} cargo test -p chorus-hub --test simulation every_promise");
+    let place = first.text.find(&command).expect("its command is printed");
+    assert!(
+        first.text[place..].contains(&violations[0]),
+        "{}",
+        first.text
+    );
+    let again = run_one_history(*seed, fault);
+    assert_eq!(again.failures, [(*seed, violations.clone())]);
 }
 
 #[test]
