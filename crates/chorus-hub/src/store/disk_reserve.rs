@@ -179,6 +179,20 @@ mod tests {
         assert!(!path.exists());
     }
 
+    /// Once there is room again, so that the next full disk heals too.
+    #[test]
+    fn a_reserve_that_was_given_up_is_taken_again_after_a_pause() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(RESERVE_FILE);
+        let released_at = Duration::from_secs(100);
+        let mut reserve = DiskReserve::take_with(dir.path(), PLENTY, Duration::ZERO);
+        assert!(reserve.release(released_at));
+        reserve.retake(released_at + RETAKE_INTERVAL - Duration::from_secs(1));
+        assert!(!path.exists(), "the space may be needed still");
+        reserve.retake(released_at + RETAKE_INTERVAL);
+        assert!(has_whole_reserve(&path) && reserve.release(released_at));
+    }
+
     /// SQLite's own message names another cause, or none.
     #[test]
     fn a_start_that_fails_on_a_full_disk_names_the_disk() {

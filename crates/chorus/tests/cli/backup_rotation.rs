@@ -108,6 +108,25 @@ fn a_copy_that_cannot_be_made_says_why_and_removes_nothing() {
     assert_eq!(list_copies(folder.path()), before);
 }
 
+// D-109
+#[test]
+fn two_commands_do_not_copy_into_one_directory_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let _hub = Hub::start(folder.path(), &["--data-dir", "data"]);
+    std::fs::create_dir(folder.path().join("copies")).unwrap();
+    let other = std::fs::File::create(folder.path().join("copies/lock")).unwrap();
+    other.try_lock().unwrap();
+    let refused = backup(folder.path(), &["--keep", "1", "copies"]);
+    assert!(
+        refused.code != 0 && refused.err.contains("another command is copying into"),
+        "{refused:?}"
+    );
+    assert_eq!(list_copies(folder.path()).len(), 0);
+    drop(other);
+    backup(folder.path(), &["--keep", "1", "copies"]).ok();
+    assert_eq!(list_copies(folder.path()).len(), 1);
+}
+
 /// Waits until the command has reported a failure with these words.
 fn await_report(folder: &Path, words: &str) {
     let reported = || std::fs::read_to_string(folder.join("errors")).unwrap();

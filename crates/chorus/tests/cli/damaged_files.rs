@@ -131,6 +131,30 @@ async fn a_lost_database_file_beside_a_full_log_is_refused() {
     assert_eq!(std::fs::read(kept).unwrap(), log_bytes);
 }
 
+/// Opening the empty database file would alone throw the log away.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_command_opens_a_damaged_database() {
+    let dead = DeadHub::create().await;
+    let wal = dead.path("chorus.db-wal");
+    let log_bytes = std::fs::read(&wal).unwrap();
+    std::fs::write(dead.path("chorus.db"), "").unwrap();
+    let commands: [&[&str]; 3] = [
+        &["restored", "--data-dir", "data"],
+        &["forget-seal-key", "--data-dir", "data"],
+        &["backup", "--data-dir", "data", "copy"],
+    ];
+    for args in commands {
+        let mut command = chorus(dead.folder.path());
+        command.arg("admin").args(args);
+        let output = run(command, "");
+        assert!(
+            output.code != 0 && output.err.contains("chorus.db is damaged"),
+            "{args:?}: {output:?}"
+        );
+        assert_eq!(std::fs::read(&wal).unwrap(), log_bytes, "{args:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_byte_in_the_log_is_refused_and_its_ids_are_not_given_out_again() {
     let dead = DeadHub::create().await;

@@ -1,5 +1,6 @@
 //! Members that fail for long: given up with a notice, caught up with later, and no delay for other members.
 
+use crate::support::actors::database::run_sql;
 use crate::support::actors::remote_member::{OwnedChannel, RemoteMember};
 use crate::support::actors::{Reply, rows};
 use crate::support::hub::{Hub, eventually};
@@ -346,6 +347,21 @@ sqlite_story!(
             (&body["message"]["content"], missed(&body)),
             (&json!("three"), vec!["one".into(), "two".into()])
         );
+    }
+);
+
+sqlite_story!(
+    a_lost_seal_key_is_missed_where_no_hub_recorded_it,
+    |hub| async {
+        // hubs did not always record which key they seal with
+        let room = OwnedChannel::create(&hub, "alice").await;
+        let oak = RemoteMember::accepting(&hub).await;
+        room.add_remote("oak", &oak.url()).await;
+        hub.stop().await;
+        run_sql(&hub, "delete from settings where name = 'seal_key'").await;
+        std::fs::remove_file(hub.dir.path().join("seal.key")).unwrap();
+        let refusal = hub.start_second().await.err().expect("its key is lost");
+        assert!(refusal.contains("it is not there"), "{refusal}");
     }
 );
 
