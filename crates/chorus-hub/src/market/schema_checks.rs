@@ -73,11 +73,15 @@ async fn run_schema_check(check: impl FnOnce() -> Result<()> + Send + 'static) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use std::sync::mpsc;
     use std::time::Duration;
+    use tokio::sync::Mutex;
 
     /// Longer than any step here takes on a busy machine.
     const END_TIMEOUT: Duration = Duration::from_secs(20);
+    /// Held by the tests that need all permits of the process: two of them at once would wait for each other.
+    static ALL_PERMITS: Mutex<()> = Mutex::const_new(());
 
     // the runtime has one thread. A check on it would wait for ever for the task that ends it.
     #[tokio::test]
@@ -94,6 +98,7 @@ mod tests {
     // a check holds its permit until its thread is free.
     #[tokio::test]
     async fn at_most_two_checks_run_at_once() {
+        let _alone = ALL_PERMITS.lock().await;
         let (started, mut starts) = tokio::sync::mpsc::channel(2);
         let mut ends = Vec::new();
         let mut checks = Vec::new();
@@ -115,6 +120,37 @@ mod tests {
         }
         for check in checks {
             assert!(check.await.unwrap().is_ok());
+        }
+    }
+
+    // the clock stands still while a thread works, so a check without a permit would end before the timeout.
+    #[tokio::test(start_paused = true)]
+    async fn a_check_of_a_value_with_patterns_waits_for_its_turn() {
+        let _alone = ALL_PERMITS.lock().await;
+        let schema = json!({"type": "string", "pattern": "^a turn+$"});
+        let skill = json!({"input_schema": schema});
+        let schema = schema.to_string();
+        // The second time the schema is compiled, and its patterns take time all the same.
+        for value in [json!("a turnnn"), json!("no turn")] {
+            let permits = SCHEMA_PERMITS
+                .acquire_many(limits::SCHEMA_CHECKS_AT_ONCE as u32)
+                .await
+                .unwrap();
+            let mut input = Box::pin(check_input(&skill, &value));
+            let mut output = Box::pin(check_output(&schema, &value));
+            let at_once = limits::SCHEMA_CHECK_WAIT / 2;
+            let early = timeout(at_once, async {
+                tokio::select! {
+                    verdict = &mut input => verdict,
+                    verdict = &mut output => verdict,
+                }
+            });
+            let early = early.await;
+            assert!(early.is_err(), "checked without a permit: {early:?}");
+            drop(permits);
+            let is_valid = value == "a turnnn";
+            assert_eq!(input.await.is_ok(), is_valid, "{value}");
+            assert_eq!(output.await.is_ok(), is_valid, "{value}");
         }
     }
 }
