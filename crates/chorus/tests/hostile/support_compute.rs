@@ -71,6 +71,11 @@ impl AttackedHub {
         HubWatch::start(self.address, self.process.id())
     }
 
+    /// The same, asking from this address of the machine.
+    pub fn watch_from(&self, source: Ipv4Addr) -> HubWatch {
+        HubWatch::start_from(Some(source), self.address, self.process.id())
+    }
+
     pub fn client(&self) -> HubClient {
         HubClient(self.address)
     }

@@ -1,7 +1,7 @@
 //! Measures a hub while it is attacked: others are answered at once, and its memory stays within a bound.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,6 +33,11 @@ struct Observation {
 
 impl HubWatch {
     pub fn start(address: SocketAddr, process: u32) -> Self {
+        Self::start_from(None, address, process)
+    }
+
+    /// `source` is the address of the machine that asks for the health, if it must be a certain one.
+    pub fn start_from(source: Option<Ipv4Addr>, address: SocketAddr, process: u32) -> Self {
         let (stop, stopped) = channel();
         let (answered, answers) = channel();
         let observer = std::thread::spawn(move || {
@@ -40,7 +45,7 @@ impl HubWatch {
             // Measured once more after the end.
             let mut is_over = false;
             loop {
-                seen.slowest = seen.slowest.max(time_health(address));
+                seen.slowest = seen.slowest.max(time_health(address, source));
                 seen.most_bytes = seen.most_bytes.max(resident_bytes(process));
                 seen.answers += 1;
                 let _ = answered.send(());
@@ -84,9 +89,27 @@ impl HubWatch {
     }
 }
 
-fn time_health(address: SocketAddr) -> Duration {
+/// Connects to the hub from this address of the machine.
+pub fn connect_from(source: Ipv4Addr, hub: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let socket = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(source.into(), 0)).unwrap();
+        socket.connect(hub).await.unwrap().into_std().unwrap()
+    });
+    socket.set_nonblocking(false).unwrap();
+    socket
+}
+
+fn time_health(address: SocketAddr, source: Option<Ipv4Addr>) -> Duration {
     let asked_at = Instant::now();
-    let mut socket = TcpStream::connect(address).unwrap();
+    let mut socket = match source {
+        Some(source) => connect_from(source, address),
+        None => TcpStream::connect(address).unwrap(),
+    };
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let request = format!("GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).unwrap();
