@@ -17,6 +17,7 @@ fn many_keys_of_one_address_have_four_budgets() {
     let keys: Vec<_> = (0..KEYS)
         .map(|number| client.register(&registration(&format!("m-{number}@chorus"), None), None))
         .collect();
+    let watch = hub.watch();
     let mut answered = 0;
     for key in keys.iter().flat_map(|key| [key; RATE]) {
         let (status, answer) = client.request("GET", "/agent/messages", Some(key), &Value::Null);
@@ -31,6 +32,7 @@ fn many_keys_of_one_address_have_four_budgets() {
     let most = ADDRESS_FACTOR * RATE + ADDRESS_FACTOR * RATE * seconds / 60;
     println!("{answered} requests answered in {seconds} s");
     assert!((RATE..=most).contains(&answered), "{answered} of {most}");
+    watch.assert_unharmed(16);
 }
 
 #[test]
