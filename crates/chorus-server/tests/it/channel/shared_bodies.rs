@@ -1,6 +1,7 @@
 //! A message to many members is stored once, and every member reads it whole (D-108).
 
 use crate::support::actors::channel::{add_agent, create_channel, post_message};
+use crate::support::actors::database::read_number;
 use crate::support::actors::{Agent, Event};
 use crate::support::hub::{Hub, eventually};
 use serde_json::json;
@@ -109,5 +110,22 @@ story!(
             let event = inbox.next("channel").await;
             assert_eq!(event.data["message"]["content"], "newer");
         }
+    }
+);
+
+story!(
+    a_message_to_many_members_leaves_no_token_rows,
+    |hub| async {
+        // D-122: each delivery has two tokens of its own, and the hub can tell them without a row
+        let (alice, members, path) = create_full_channel(&hub).await;
+        let before = read_number(&hub, "select count(*) from channel_tokens").await;
+        post_message(&alice, &path, "hello").await;
+        for member in &members {
+            let delivery = read_delivery(member).await.data;
+            assert!(delivery["callback"].is_string(), "{delivery}");
+            assert!(delivery["mcp"]["headers"].is_object(), "{delivery}");
+        }
+        let after = read_number(&hub, "select count(*) from channel_tokens").await;
+        assert_eq!((before, after), (0, 0));
     }
 );
