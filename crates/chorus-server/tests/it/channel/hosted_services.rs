@@ -5,7 +5,10 @@ use crate::support::actors::Answer;
 use crate::support::hub::Hub;
 use chorus_wire::channel::delivery::ChannelDelivery;
 use serde_json::{Value, json};
+use std::time::Duration;
 
+/// After this time every hub sums up again what an owner stores (D-107).
+const STORED_BYTES_REREAD: Duration = Duration::from_secs(11);
 const SECRET: &str = "whsec_dGhpcyBpcyBub3QgYSByZWFsIHNlY3JldA==";
 
 story!(two_services_with_the_same_ids_are_both_heard, |hub| async {
@@ -133,5 +136,37 @@ story!(
         acknowledged(&hub.anonymous().post(&path, &unsigned).await);
         let event = inbox.next("channel").await;
         assert_eq!(event.data.get("webhook_headers"), None);
+    }
+);
+
+story!(
+    what_services_deliver_counts_for_the_owner_of_the_agent,
+    with(|set| set.hub.quotas.stored_bytes = 20_000),
+    |hub| async {
+        // a service has no quota, so the agent that gave its connection string away pays
+        let bob = hub.agent("bob").await;
+        let path = connected(&hub, &bob).await;
+        let text = "x".repeat(8_000);
+        for number in ["1", "2"] {
+            let body = delivery("c", number, &text);
+            acknowledged(&hub.anonymous().post(&path, &body).await);
+            hub.advance(STORED_BYTES_REREAD);
+        }
+        let beyond = hub
+            .anonymous()
+            .post(&path, &delivery("c", "3", &text))
+            .await;
+        let said = beyond.refused(403, "ERR_QUOTA");
+        assert!(said.contains("stored_bytes"), "{said}");
+        let used = bob.get("/agent/usage").await.data(200)["stored_bytes"]["used"].clone();
+        assert!((16_000..20_000).contains(&used.as_u64().unwrap()), "{used}");
+        // A smaller one fits, and what was refused is not on the inbox.
+        let small = delivery("c", "4", "small");
+        acknowledged(&hub.anonymous().post(&path, &small).await);
+        let mut inbox = bob.inbox_after("0").await;
+        for number in ["1", "2", "4"] {
+            let event = inbox.next("channel").await;
+            assert_eq!(event.data["message"]["id"], number);
+        }
     }
 );

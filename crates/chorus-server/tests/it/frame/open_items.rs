@@ -315,6 +315,29 @@ story!(
 );
 
 story!(
+    an_owner_without_room_is_heard_and_nothing_of_it_is_kept,
+    with(|set| set.hub.quotas.stored_bytes = 10_000),
+    |hub| async {
+        //
+        let (alice, bob) = (hub.agent("alice").await, hub.agent("bob").await);
+        let (first, kept) = alice.hand_over("~alice", "room").await;
+        assert_eq!(kept["kept"], true);
+        let sent = alice.send(&bob.id, &"x".repeat(8_000)).await;
+        assert_eq!(sent.status, 202, "{sent:?}");
+        // After this time every hub sums up again what an owner stores (D-107).
+        hub.advance(Duration::from_secs(11));
+        let mut session = alice.open_session("vim", "s1").await;
+        let (_, further) = alice.hand_over("~alice", &"y".repeat(4_000)).await;
+        assert_eq!(further["kept"], false, "{further}");
+        assert_eq!(further.get("kept_until"), None);
+        session.next("agent_handover").await;
+        assert_eq!(alice.open_ids().await, [first.as_str()]);
+        let (_, other) = bob.hand_over("~bob", &"y".repeat(4_000)).await;
+        assert_eq!(other["kept"], true, "a neighbour's quota is its own");
+    }
+);
+
+story!(
     a_snapshot_obeys_the_filter_and_its_size_and_pages_have_the_rest,
     |hub| async {
         //

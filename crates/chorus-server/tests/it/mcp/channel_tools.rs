@@ -7,6 +7,10 @@ use crate::support::actors::channel::{
 };
 use crate::support::hub::Hub;
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// After this time every hub sums up again what an owner stores (D-107).
+const STORED_BYTES_REREAD: Duration = Duration::from_secs(11);
 
 pub(super) const ROOM_TOOLS: [&str; 10] = [
     "artifact_create",
@@ -352,5 +356,45 @@ story!(
         host.call("file_put", file).await.data();
         let used = alice.get("/agent/usage").await.data(200);
         assert_eq!(used["artifacts"], json!({"used": 2, "bound": 2}));
+    }
+);
+
+story!(
+    artifacts_and_files_count_for_the_stored_bytes,
+    with(|set| set.hub.quotas.stored_bytes = 30_000),
+    |hub| async {
+        // those of a room are its owner's, what a member says is its own
+        let (alice, _bob, _path, delivery) = delivered(&hub, "ops").await;
+        let host = McpHost::for_delivery(&hub, &delivery).await;
+        let full = json!({"slug": "auth-spec", "content": "x".repeat(10_000)});
+        host.call("artifact_create", full).await.data();
+        // Both versions are kept.
+        let second = format!("here{}", "y".repeat(10_000));
+        edit_spec(&host, 1, json!({"content": second})).await.data();
+        hub.advance(STORED_BYTES_REREAD);
+        let more = "z".repeat(12_000);
+        for refused in [
+            host.call("artifact_create", json!({"slug": "more", "content": more}))
+                .await,
+            edit_spec(&host, 2, json!({"content": more})).await,
+            edit_spec(&host, 2, json!({"find": "here", "replace": more})).await,
+            host.call(
+                "file_put",
+                json!({"name": "more", "data": "AAAA".repeat(4_000)}),
+            )
+            .await,
+            host.call("send_message", json!({"content": "z".repeat(31_000)}))
+                .await,
+        ] {
+            refused.refused("quota stored_bytes");
+        }
+        let used = alice.get("/agent/usage").await.data(200)["stored_bytes"]["used"].clone();
+        assert!((20_000..25_000).contains(&used.as_u64().unwrap()), "{used}");
+        // What fits is stored.
+        let small = json!({"name": "small", "data": "AAAA"});
+        host.call("file_put", small).await.data();
+        host.call("send_message", json!({"content": "small"}))
+            .await
+            .data();
     }
 );
