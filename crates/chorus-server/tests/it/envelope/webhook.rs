@@ -268,3 +268,37 @@ story!(
         assert_eq!(status.get("error_code"), None, "{status}");
     }
 );
+
+story!(
+    a_failed_message_is_not_posted_again_to_a_receiver_that_has_blocked_its_sender,
+    |hub| async {
+        // R-93, TRN-46: the first request was checked before the block
+        let mut webhook = Webhook::script(|turn| match turn {
+            0 => Reply::typed(503, "text/plain", "not now"),
+            _ => Reply::ok(),
+        })
+        .await;
+        let (alice, bob) = (
+            hub.agent("alice").await,
+            hub.agent_with_webhook("bob", &webhook.url()).await,
+        );
+        let body = alice.message(&bob.id, "hello");
+        let first = alice.send_once("key-1", &body).await.data(200);
+        assert_eq!(first["delivery"], "failed");
+        webhook.next_request().await;
+        let block = bob.request("PUT", "/agent/blocks/~alice");
+        Answer::of(block.json(&json!({}))).await.data(200);
+        let retry = async || {
+            let request = alice.request("POST", "/messages").json(&body);
+            let request = request
+                .header("idempotency-key", "key-1")
+                .header("x-chorus-retry", "failed");
+            Answer::of(request).await
+        };
+        retry().await.refused(403, "ERR_BLOCKED");
+        assert!(webhook.received_nothing(), "it was posted all the same");
+        bob.delete("/agent/blocks/~alice").await.data(200);
+        assert_eq!(retry().await.data(200)["delivery"], "delivered");
+        webhook.next_request().await;
+    }
+);

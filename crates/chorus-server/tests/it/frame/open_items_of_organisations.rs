@@ -2,7 +2,7 @@
 
 use super::accords::{agrees, proposes, two_orgs};
 use super::open_items::frame_ids;
-use super::organisations::{good, takes_in};
+use super::organisations::{good, put, takes_in};
 use crate::support::actors::{frame_id, rows};
 use serde_json::json;
 
@@ -72,5 +72,35 @@ story!(
             .frame_refused(403, "forbidden", None);
         good(&carol.take("~acme", &id, "s1").await, 200);
         assert!(carol.open_under("~acme").await.is_empty());
+    }
+);
+
+story!(
+    a_member_does_not_read_what_an_agent_that_it_blocks_said_to_the_organisation,
+    |hub| async {
+        // R-93: for the other members it stays open
+        let alice = hub.agent("alice").await;
+        let (bob, eve) = (hub.agent("bob").await, hub.agent("eve").await);
+        alice.found_organisation("~acme").await;
+        takes_in(&alice, "~acme", &bob, &[]).await;
+        takes_in(&alice, "~acme", &eve, &[]).await;
+        let (before, _) = eve.hand_over("org:~acme/members/*", "the first part").await;
+        assert_eq!(frame_ids(&bob.open_under("~acme").await), [before.as_str()]);
+        put(&bob, "/agent/blocks/~eve", &json!({})).await.data(200);
+        let (after, said) = eve
+            .hand_over("org:~acme/members/*", "the second part")
+            .await;
+        assert_eq!(said["kept"], true);
+        let both = [after.as_str(), before.as_str()];
+        for reader in [&alice, &eve] {
+            assert_eq!(frame_ids(&reader.open_under("~acme").await), both);
+        }
+        for handle in ["~acme", "~bob"] {
+            assert!(bob.open_under(handle).await.is_empty(), "{handle}");
+        }
+        let session = bob.open_session("vim", "s1").await;
+        assert_eq!(session.open_items.data["items"], json!([]));
+        bob.delete("/agent/blocks/~eve").await.data(200);
+        assert_eq!(frame_ids(&bob.open_under("~acme").await), both);
     }
 );
