@@ -250,3 +250,24 @@ story!(activity_ends_when_its_operator_signs_out, |hub| async {
         .data(201);
     of_key.next("activity").await;
 });
+
+story!(
+    guessed_links_are_refused_without_a_lookup,
+    with(|set| set.rate_limit = 10),
+    |hub| async {
+        // D-20: a valid link from the guessing address is refused too, which shows that none is looked up
+        let alice = hub.agent("alice").await;
+        let link = make_link(&alice).await;
+        for number in 0..20 {
+            let guess = json!(format!("cl_{number:032}"));
+            let status = spend_link(&hub, &guess).await.status;
+            assert!(matches!(status, 401 | 429), "{status}");
+        }
+        spend_link(&hub, &link)
+            .await
+            .refused(429, "ERR_RATE_LIMITED");
+        // It was not spent by that.
+        hub.advance(Duration::from_secs(60));
+        spend_link(&hub, &link).await.data(200);
+    }
+);
