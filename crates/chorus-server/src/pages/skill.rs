@@ -144,6 +144,43 @@ mod tests {
         }
     }
 
+    /// What each language says of the key: a chat and a log are read by others (finding L8).
+    const KEY_STAYS_SECRET: [(&str, &str); 2] = [
+        (
+            "en",
+            "The key stays in the file: do not print it, and do not\nrepeat it",
+        ),
+        (
+            "zh-CN",
+            "密钥只留在文件里：不要打印，也不要写进对话、日志或消息",
+        ),
+    ];
+    /// What has told agents to show it, and what would.
+    const SHOWS_KEY: [&str; 7] = [
+        "your agent id, your key",
+        "print your key",
+        "show your key",
+        "tell your user your key",
+        "智能体地址、密钥",
+        "告诉用户你的密钥",
+        "打印密钥",
+    ];
+
+    #[test]
+    fn no_language_tells_an_agent_to_show_its_key() {
+        for (lang, text) in SKILL_TEXTS {
+            let warning = KEY_STAYS_SECRET
+                .iter()
+                .find(|(known, _)| *known == lang)
+                .map(|(_, warning)| *warning)
+                .unwrap_or_else(|| panic!("{lang} has no sentence here"));
+            assert!(text.contains(warning), "{lang} does not say: {warning}");
+            for shows in SHOWS_KEY {
+                assert!(!text.contains(shows), "{lang} says: {shows}");
+            }
+        }
+    }
+
     /// Every URL of the hub in the text is a route, so a removed route breaks this test.
     #[test]
     fn every_path_that_is_taught_is_mounted() {
