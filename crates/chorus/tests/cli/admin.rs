@@ -56,6 +56,18 @@ fn a_hub_with_codes_requires_one_to_register() {
     );
 }
 
+#[test]
+fn a_hub_with_codes_shows_its_market_to_its_agents() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let create = ["admin", "invites", "create", "--label", "team"];
+    scene.operator(&create).ok();
+    alice.run(&["skills"]).ok();
+    alice.run(&["skills", "translate"]).ok();
+    let report = alice.json(&["reputation", "alice"]);
+    assert_eq!(report[0]["agent_id"], "alice@chorus");
+}
+
 // Lessons 1, 4 and 10
 #[test]
 fn only_operators_read_the_activity() {

@@ -11,7 +11,7 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let hub = command_client::open_client(common, None)?;
+    let hub = command_client::open_directory_client(common)?;
     let agent = agent_names::resolve_agent(&hub, &args.agent).await?;
     let report = hub.fetch_reputation(&agent).await?;
     output::print_result(common.json, &report, || format_report(&report));

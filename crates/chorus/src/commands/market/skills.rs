@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
-    let hub = command_client::open_client(common, None)?;
+    let hub = command_client::open_directory_client(common)?;
     let has_filter = args.skill.is_some()
         || args.max_cost.is_some()
         || args.min_reputation.is_some()
