@@ -37,6 +37,10 @@ pub struct Fail {
     message: String,
 }
 
+/// Where an operator finds the key.
+pub const OPERATOR_KEY_PLACE: &str =
+    "it is in operator.key of the hub's data directory, or what the hub was started with";
+
 impl Fail {
     pub fn new(exit: ExitKind, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -113,6 +117,7 @@ impl Fail {
         match self.exit {
             ExitKind::NotRegistered => Self {
                 exit: ExitKind::Refused,
+                message: format!("the hub does not accept this operator key; {OPERATOR_KEY_PLACE}"),
                 ..self
             },
             ExitKind::Usage

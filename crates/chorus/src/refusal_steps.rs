@@ -37,6 +37,9 @@ pub fn find_step(command: &RefusedCommand<'_>, code: &str, message: &str) -> Ref
     }
 }
 
+const WORKER_STEP: &str =
+    "who offers it and is online: chorus skills NAME; with --board the job waits for a worker";
+
 fn hub_step(command: &RefusedCommand<'_>, code: ErrorCode, message: &str) -> RefusalStep {
     let RefusedCommand { agent, hub, file } = command;
     match code {
@@ -44,6 +47,7 @@ fn hub_step(command: &RefusedCommand<'_>, code: ErrorCode, message: &str) -> Ref
         ErrorCode::NotFound if message == code.sentence() => Instead(format!(
             "the hub {hub} has nothing of that id that {agent} may see; check the id, and who you are: chorus whoami"
         )),
+        ErrorCode::Unauthorized if message.contains("Authorization: Bearer") => key_step(hub),
         ErrorCode::AgentIdTaken => Instead(format!(
             "the name is taken at {hub}; choose another one, or, if it is yours, copy its credential file to {file}"
         )),
@@ -67,9 +71,7 @@ fn hub_step(command: &RefusedCommand<'_>, code: ErrorCode, message: &str) -> Ref
         ErrorCode::TransferFailed | ErrorCode::BudgetInsufficient => {
             Next("what you have: chorus balance".into())
         }
-        ErrorCode::SkillMismatch | ErrorCode::AgentOffline => {
-            Next("which agents offer it, and who is online: chorus skills NAME".into())
-        }
+        ErrorCode::SkillMismatch | ErrorCode::AgentOffline => Next(WORKER_STEP.into()),
         ErrorCode::JobClosed => Next("its timeline: chorus jobs ID".into()),
         ErrorCode::Blocked => Next("only the receiver can lift it".into()),
         ErrorCode::NotAContact => contact_step(agent),
@@ -159,6 +161,13 @@ fn frame_step(command: &RefusedCommand<'_>, code: FrameCode, message: &str) -> R
         | FrameCode::Unavailable
         | FrameCode::BusUnavailable => Enough,
     }
+}
+
+/// For a command without an identity: a saved key that is refused is named with its file.
+fn key_step(hub: &str) -> RefusalStep {
+    Instead(format!(
+        "the hub {hub} answers this to registered agents only; run: chorus register NAME --hub {hub}"
+    ))
 }
 
 fn invite_step(hub: &str) -> RefusalStep {

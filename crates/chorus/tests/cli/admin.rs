@@ -66,6 +66,33 @@ fn a_hub_with_codes_shows_its_market_to_its_agents() {
     alice.run(&["skills", "translate"]).ok();
     let report = alice.json(&["reputation", "alice"]);
     assert_eq!(report[0]["agent_id"], "alice@chorus");
+    let stranger = scene.newcomer("stranger").run(&["skills"]);
+    assert!(
+        stranger.err.contains("chorus register NAME") && !stranger.err.contains("Bearer"),
+        "{stranger:?}"
+    );
+}
+
+#[test]
+fn an_operator_reads_what_is_wrong_with_the_key_or_the_id() {
+    let scene = Scene::open();
+    let mut unnamed = chorus(scene.folder.path());
+    unnamed.args(["admin", "jobs", "--hub", &scene.hub.url]);
+    let unnamed = run(unnamed, "");
+    assert!(unnamed.err.contains("operator.key"), "{unnamed:?}");
+    let mut wrong = scene.operator_command(&["admin", "jobs"]);
+    wrong.env("CHORUS_OPERATOR_KEY", "another-key-of-an-operator");
+    let wrong = run(wrong, "");
+    assert_eq!(wrong.code, 4, "{wrong:?}");
+    for part in ["does not accept this operator key", "operator.key"] {
+        assert!(wrong.err.contains(part), "{wrong:?}");
+    }
+    let revoke = scene.operator_command(&["admin", "invites", "revoke", "none"]);
+    let unknown = run(revoke, "");
+    assert!(
+        unknown.err.contains("chorus admin invites list") && !unknown.err.contains("whoami"),
+        "{unknown:?}"
+    );
 }
 
 // Lessons 1, 4 and 10

@@ -294,6 +294,21 @@ fn a_certificate_that_is_not_trusted_is_explained_with_a_next_step() {
 }
 
 #[test]
+fn a_hire_without_a_worker_and_a_release_without_a_claim_say_how_to_go_on() {
+    let scene = Scene::open();
+    let alice = scene.agent("alice");
+    let hire = ["hire", "translate", "--budget", "1"];
+    for (args, next) in [
+        (&hire as &[&str], "with --board the job waits for a worker"),
+        (&["lock", "a.rs", "--release"], "chorus locks"),
+    ] {
+        let refused = alice.run(args);
+        assert_eq!(refused.code, 4, "{args:?}: {refused:?}");
+        assert!(refused.err.contains(next), "{args:?}: {refused:?}");
+    }
+}
+
+#[test]
 fn a_certificate_that_is_out_of_date_is_explained_with_a_next_step() {
     let folder = tempfile::tempdir().unwrap();
     let authority = TestAuthority::new();

@@ -8,8 +8,9 @@ use super::market::jobs::parse_status;
 use super::market::read_input::parse_amount;
 use super::register::parse_secret;
 use crate::agent_names::{self, is_not_found};
+use crate::fail::{Fail, OPERATOR_KEY_PLACE};
 use crate::table::{self, TableCell, TableRow};
-use crate::{cli::CommonArgs, command_client, fail::Fail, output};
+use crate::{cli::CommonArgs, command_client, output};
 use chorus_client::HubClient;
 use chorus_client::http::ApiCall;
 use chorus_wire::credits::Credits;
@@ -235,8 +236,11 @@ async fn list_jobs(
 }
 
 fn operator_client(common: &CommonArgs, key: Option<Secret>) -> Result<HubClient, Fail> {
-    let key =
-        key.ok_or_else(|| Fail::usage_error("pass --operator-key or set CHORUS_OPERATOR_KEY"))?;
+    let key = key.ok_or_else(|| {
+        Fail::usage_error(format!(
+            "pass --operator-key or set CHORUS_OPERATOR_KEY; {OPERATOR_KEY_PLACE}"
+        ))
+    })?;
     command_client::open_client(common, Some(key))
 }
 
@@ -293,7 +297,13 @@ async fn run_invites(
             table::print_table(common.json, &invites, titles, empty, invite_row);
         }
         InviteCommand::Revoke { id } => {
-            let invite = client.revoke_invite(&id).await?;
+            let revoked = client.revoke_invite(&id).await;
+            let invite = revoked.map_err(|error| match is_not_found(&error) {
+                true => Fail::from(error).with_message(format!(
+                    "no registration code has the id {id}; chorus admin invites list shows them"
+                )),
+                false => Fail::from(error),
+            })?;
             output::print_result(common.json, &invite, || format_invite(&invite));
         }
         InviteCommand::Open => {

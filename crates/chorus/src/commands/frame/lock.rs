@@ -306,7 +306,9 @@ async fn release_claims(
         return Err(Fail::new(
             ExitKind::Refused,
             "NOT_CLAIMED",
-            format!("this session does not claim {resource}"),
+            format!(
+                "this session does not claim {resource}; chorus locks shows who does. Another terminal is another session"
+            ),
         ));
     }
     for claim in held {
