@@ -1,7 +1,6 @@
 //! SQLite checkpoints on a thread of their own: copies the write-ahead log into the database file while the writer goes on.
 
 use super::{SqliteFile, disk_reserve, sqlite};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -91,9 +90,10 @@ fn run_checkpoints(
         state.uncopied_groups.fetch_sub(groups, Ordering::Relaxed);
         match sqlite::checkpoint_wal(connection) {
             Ok((pages, copied)) => {
+                let free = disk_reserve::free_bytes(&file.path);
                 state
                     .is_wal_long
-                    .store(pages > max_wal_pages(&file.path), Ordering::Relaxed);
+                    .store(pages > max_wal_pages(free), Ordering::Relaxed);
                 state
                     .is_wal_over_bound
                     .store(pages - copied > file.max_uncopied_pages, Ordering::Relaxed);
@@ -104,9 +104,24 @@ fn run_checkpoints(
 }
 
 /// Pages at which the writer finishes the checkpoint. A disk with little space left has a shorter log.
-fn max_wal_pages(database: &Path) -> i64 {
-    disk_reserve::free_bytes(database).map_or(MAX_WAL_PAGES, |free| {
+fn max_wal_pages(free_bytes: Option<u64>) -> i64 {
+    free_bytes.map_or(MAX_WAL_PAGES, |free| {
         let share = i64::try_from(free).unwrap_or(i64::MAX) / PAGE_BYTES / WAL_SHARE_OF_FREE_SPACE;
         share.clamp(MIN_WAL_PAGES, MAX_WAL_PAGES)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the log of a hub on a small disk takes the space that copying it back needs.
+    #[test]
+    fn the_log_takes_an_eighth_of_a_small_disk() {
+        let megabytes = |count: u64| Some(count * 1024 * 1024);
+        assert_eq!(max_wal_pages(megabytes(80)), 2_560);
+        assert_eq!(max_wal_pages(megabytes(1)), MIN_WAL_PAGES);
+        assert_eq!(max_wal_pages(megabytes(100_000)), MAX_WAL_PAGES);
+        assert_eq!(max_wal_pages(None), MAX_WAL_PAGES);
+    }
 }
