@@ -395,3 +395,32 @@ pub(super) fn backup_to(from: &Path, to: &Path) -> Result<PathBuf, DbError> {
         .map_err(io_error)?;
     Ok(target_file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-24: the pages that copying and marking do not touch are read back too.
+    #[test]
+    fn a_copy_of_a_damaged_page_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let original = dir.path().join("original.db");
+        let connection = Connection::open(&original).unwrap();
+        connection
+            .execute_batch(
+                "create table settings (name text primary key, value integer);
+                 create table entries (seq integer primary key, body text);
+                 with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 500)
+                 insert into entries select n, hex(zeroblob(1000)) from numbers;",
+            )
+            .unwrap();
+        drop(connection);
+        copy_and_check(&original, &dir.path().join("sound.db")).unwrap();
+        let mut bytes = std::fs::read(&original).unwrap();
+        let middle = bytes.len() / 2 / 4_096 * 4_096;
+        bytes[middle..middle + 4_096].fill(0xa5);
+        std::fs::write(&original, bytes).unwrap();
+        let refusal = copy_and_check(&original, &dir.path().join("damaged.db")).unwrap_err();
+        assert!(refusal.to_string().contains("damaged"), "{refusal}");
+    }
+}
