@@ -56,7 +56,8 @@ fn an_organisation_scope_reaches_accepted_members_with_the_named_role() {
     bob.run_in_session("b1", &["org", "accept", "~acme"]).ok();
     let members = alice.run(&["org", "list-members", "~acme"]).ok().out;
     assert!(
-        members.contains("~alice  owner  accepted") && members.contains("~bob  reviewer  accepted"),
+        members.contains("~alice  owner     accepted")
+            && members.contains("~bob    reviewer  accepted"),
         "{members}"
     );
     bob.run_in_session(

@@ -243,9 +243,31 @@ fn an_agent_lists_its_organisations() {
     assert!(none.contains("chorus org create"), "{none}");
     alice.run(&["org", "create", "acme"]).ok();
     alice.run(&["org", "invite", "acme", "bob"]).ok();
-    let own = alice.run(&["org", "list"]).ok().out;
-    assert_eq!(own, "~acme  owner  accepted\n");
-    assert_eq!(bob.run(&["org", "list"]).ok().out, "~acme  invited\n");
+    let words = |agent: &Agent, args: &[&str]| {
+        let shown = agent.run(args).ok().out;
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(words(&alice, &["org", "list"]), "~acme owner accepted");
+    assert_eq!(words(&bob, &["org", "list"]), "~acme - invited");
+    alice.run(&["grant", "add", "bob"]).ok();
+    for (args, titles, column) in [
+        (
+            &["org", "list"] as &[&str],
+            "ORGANISATION",
+            ("ROLES", "owner"),
+        ),
+        (
+            &["org", "list-members", "acme"],
+            "MEMBER",
+            ("STATUS", "accepted"),
+        ),
+        (&["grant", "list"], "HANDLE", ("SINCE", "20")),
+    ] {
+        let shown = run(on_terminal(&alice.command(args)), "").ok().out;
+        assert!(shown.starts_with(titles), "{shown}");
+        check_column(&shown, column.0, column.1);
+        assert!(!shown.contains('T') || !shown.contains('Z'), "{shown}");
+    }
 }
 
 fn help(words: &[&str]) -> String {

@@ -1,7 +1,7 @@
 //! `chorus accord`: proposes, accepts, revokes and lists accords between organisations.
 
 use super::frame_context::{FrameContext, SenderArgs, parse_org_handle};
-use super::org::{parse_role, print_rows};
+use super::org::{parse_role, print_outcome, print_rows};
 use crate::{cli::CommonArgs, fail::Fail};
 use chorus_client::frame::AccordProposal;
 use chorus_wire::frame::RoleName;
@@ -87,11 +87,27 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             client.revoke_accord(&org, &id).await?,
             "the accord is revoked".into(),
         ),
-        AccordCommand::List { org } => (
-            client.list_accords(&org).await?,
-            format!("{org} has no accords"),
-        ),
+        AccordCommand::List { org } => {
+            let accords = client.list_accords(&org).await?;
+            print_rows(
+                common,
+                &accords,
+                ACCORD_COLUMNS,
+                &format!("{org} has no accords"),
+            );
+            return Ok(());
+        }
     };
-    print_rows(common, &answer, &sentence);
+    print_outcome(common, &answer, &sentence);
     Ok(())
 }
+
+const ACCORD_COLUMNS: [(&str, &str); 7] = [
+    ("ID", "id"),
+    ("GRANTOR", "grantor"),
+    ("GRANTEE", "grantee"),
+    ("GRANT", "grant"),
+    ("REACHES", "reaches"),
+    ("STATUS", "status"),
+    ("UNTIL", "expires_at"),
+];

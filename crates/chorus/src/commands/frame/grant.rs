@@ -1,7 +1,7 @@
 //! `chorus grant`: lets other handles address your sessions.
 
 use super::frame_context::{FrameContext, SenderArgs};
-use super::org::print_rows;
+use super::org::{print_outcome, print_rows};
 use crate::agent_names::HandleName;
 use crate::{cli::CommonArgs, fail::Fail};
 
@@ -39,11 +39,11 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
                 Ok(granted) => granted,
                 Err(error) => return Err(context.explain_handle(&other, error).await),
             };
-            print_rows(common, &granted, &format!("{other} may address {mine}"));
+            print_outcome(common, &granted, &format!("{other} may address {mine}"));
         }
         GrantCommand::Remove { other } => {
             let other = other.resolve(&context.client).await?;
-            print_rows(
+            print_outcome(
                 common,
                 &context.client.revoke_grant(mine, &other).await?,
                 &format!("{other} may no longer address {mine}"),
@@ -52,7 +52,8 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
         GrantCommand::List => print_rows(
             common,
             &context.client.list_grants(mine).await?,
-            &format!("no other handle may address {mine}"),
+            [("HANDLE", "grantee"), ("SINCE", "granted_at")],
+            &format!("no other handle may address {mine}; chorus grant add NAME lets one"),
         ),
     }
     Ok(())

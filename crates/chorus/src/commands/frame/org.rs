@@ -2,6 +2,7 @@
 
 use super::frame_context::{FrameContext, SenderArgs, parse_org_handle};
 use crate::agent_names::{self, HandleName};
+use crate::table::{self, TableCell, TableRow};
 use crate::{cli::CommonArgs, fail::Fail, output};
 use chorus_wire::frame::RoleName;
 use chorus_wire::identity::Handle;
@@ -68,15 +69,19 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
     let client = &context.client;
     let me = &context.sender.handle;
     let (answer, sentence) = match args.command {
+        OrgCommand::List => {
+            let empty =
+                format!("{me} belongs to no organisation; chorus org create NAME founds one");
+            print_rows(common, &client.list_own_orgs().await?, ORG_COLUMNS, &empty);
+            return Ok(());
+        }
+        OrgCommand::ListMembers { org } => {
+            let empty = format!("{org} has no members");
+            let members = client.list_org_members(&org).await?;
+            print_rows(common, &members, MEMBER_COLUMNS, &empty);
+            return Ok(());
+        }
         OrgCommand::Create { org } => (client.create_org(&org).await?, format!("{org} is founded")),
-        OrgCommand::List => (
-            client.list_own_orgs().await?,
-            format!("{me} belongs to no organisation; chorus org create NAME founds one"),
-        ),
-        OrgCommand::ListMembers { org } => (
-            client.list_org_members(&org).await?,
-            format!("{org} has no members"),
-        ),
         OrgCommand::Invite { org, member, roles } => {
             let member = member.resolve(client).await?;
             // Asked first: the invitation is also refused when the organisation does not exist.
@@ -102,60 +107,61 @@ pub async fn run(common: &CommonArgs, args: Args) -> Result<(), Fail> {
             )
         }
     };
-    print_rows(common, &answer, &sentence);
+    print_outcome(common, &answer, &sentence);
     Ok(())
 }
 
-/// Prints a list as rows, anything else as `sentence`; with `--json` the hub's answer unchanged.
-pub fn print_rows(common: &CommonArgs, answer: &Value, sentence: &str) {
-    if common.json {
-        return output::print_json(&answer.to_string());
-    }
+const ORG_COLUMNS: [ListColumn; 3] = [
+    ("ORGANISATION", "handle"),
+    ("ROLES", "roles"),
+    ("STATUS", "status"),
+];
+const MEMBER_COLUMNS: [ListColumn; 3] = [
+    ("MEMBER", "handle"),
+    ("ROLES", "roles"),
+    ("STATUS", "status"),
+];
+
+/// A column of a list: its title, and the field of the hub's answer.
+type ListColumn = (&'static str, &'static str);
+
+/// Prints what was done as a sentence; with `--json` the hub's answer unchanged.
+pub fn print_outcome(common: &CommonArgs, answer: &Value, sentence: &str) {
+    output::print_result(common.json, answer, || output::escape_controls(sentence));
+}
+
+/// Prints the list in the hub's answer, or a sentence if it is empty; with `--json` the answer unchanged.
+pub fn print_rows<const N: usize>(
+    common: &CommonArgs,
+    answer: &Value,
+    columns: [ListColumn; N],
+    empty: &str,
+) {
     let list = answer
         .as_array()
         .or_else(|| answer.as_object()?.values().find_map(Value::as_array));
-    match list.filter(|list| list.iter().any(Value::is_object)) {
-        Some(list) => list
-            .iter()
-            .for_each(|row| output::print_line(&format_fields(row))),
-        None => output::print_line(&output::escape_controls(sentence)),
+    let rows = list.map(Vec::as_slice).unwrap_or_default();
+    if common.json || rows.is_empty() {
+        return print_outcome(common, answer, empty);
     }
+    table::print_table(false, rows, columns.map(|(title, _)| title), empty, |row| {
+        TableRow::of_cells(columns.map(|(_, field)| TableCell::from(format_field(row, field))))
+    });
 }
 
-/// The fields of a row for people, in this order; `--json` prints all.
-const SHOWN_FIELDS: [&str; 10] = [
-    "id",
-    "handle",
-    "grantor",
-    "grantee",
-    "grant",
-    "reaches",
-    "roles",
-    "status",
-    "expires_at",
-    "granted_at",
-];
-
-fn format_fields(row: &Value) -> String {
-    let text = |value: &Value| match value {
-        Value::Null => String::new(),
-        Value::String(text) => output::escape_controls(text),
+fn format_field(row: &Value, field: &str) -> String {
+    let text = match &row[field] {
+        Value::String(text) if field.ends_with("_at") => crate::local_time::date_time(text),
+        Value::String(text) => text.clone(),
         Value::Array(items) => {
             let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
-            output::escape_controls(&items.join(","))
+            items.join(",")
         }
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
-            output::escape_controls(&value.to_string())
-        }
+        Value::Null => String::new(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Object(_)) => other.to_string(),
     };
-    let values: Vec<String> = SHOWN_FIELDS
-        .iter()
-        .filter_map(|key| row.get(key))
-        .map(text)
-        .collect();
-    values
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join("  ")
+    match text.is_empty() {
+        true => "-".to_owned(),
+        false => text,
+    }
 }
