@@ -27,7 +27,7 @@ import { createLineChart } from './chart.js';
 import { getConversationHash, listConversationsWith } from './conversation_state.js';
 import { createVirtualList } from './list.js';
 import { stripMarkdown } from './markdown.js';
-import { renderNextStep } from './next_step.js';
+import { renderIntro } from './next_step.js';
 import { createAgentAdmin } from './operator.js';
 
 const SHOWN_FIELDS = ['card_version', 'user_culture', 'supported_languages'];
@@ -129,11 +129,7 @@ export function openView(root, id) {
   const cleanups = [subscribe(['agents'], throttleToRepaint(render))];
   if (id) cleanups.push(openAgent(detail, id));
   else
-    replaceContent(
-      detail,
-      h('p.empty', {}, t('agents.choose')),
-      renderNextStep('agents', `chorus register NAME --hub ${location.origin}`),
-    );
+    replaceContent(detail, renderIntro('agents', `chorus register NAME --hub ${location.origin}`));
   render();
   return () => cleanups.forEach((cleanup) => cleanup());
 }

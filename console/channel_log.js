@@ -8,15 +8,18 @@ import { isOwnEvent, loadReadCursor, saveReadCursor } from './channel_unread.js'
 import { createLogView } from './log_view.js';
 import { renderMessageText } from './markdown.js';
 import { createSearch, markFound } from './message_search.js';
+import { watchFirstAct } from './reading.js';
 
 /** Messages closer than this, of one author, are one group. */
 const GROUP_MS = 5 * 60_000;
 
 /**
- * Opens the log at its newest rows, or at `targetCursor`; `onMember` is called when a member changed. Returns the log's node, its
- * search field, `update` and `stop`.
+ * Opens the log at its newest rows, or at `targetCursor`; `onMember` is called when a member changed. With `attended`, a part of the
+ * page that was opened unasked, nothing counts as read before the person acts inside it. Returns the log's node, its search field,
+ * `update` and `stop`.
  */
-export function openChannelLog(id, targetCursor, onMember) {
+export function openChannelLog(id, { targetCursor, onMember, attended }) {
+  let isAttended = !attended;
   const openCalls = new Set();
   const unfoldedKeys = new Set();
   const readCursor = loadReadCursor(id);
@@ -69,7 +72,7 @@ export function openChannelLog(id, targetCursor, onMember) {
       hasLater: feed.hasLater,
       unreadKey: firstUnread && String(firstUnread),
     });
-    if (events.length && !feed.hasLater && !document.hidden) saveReadCursor(id, events.at(-1).cursor);
+    if (events.length && isAttended && !feed.hasLater && !document.hidden) saveReadCursor(id, events.at(-1).cursor);
   });
   const feed = followChannel(id, { targetCursor, onChange: render, onMember });
   // The rows are drawn before the next repaint.
@@ -85,6 +88,12 @@ export function openChannelLog(id, targetCursor, onMember) {
       announceText(error.message);
     }
   });
+  if (attended) {
+    watchFirstAct(attended, () => {
+      isAttended = true;
+      render();
+    });
+  }
   document.addEventListener('visibilitychange', render);
   render();
   return {

@@ -1,6 +1,6 @@
 // The channels view: the list of channels, and one channel with its live events, members and a form to post a message.
 
-import { h, renderAvatar, renderIcon, renderName, replaceContent } from './dom.js';
+import { h, isWideScreen, renderAvatar, renderIcon, renderName, replaceContent } from './dom.js';
 import { formatCount, t } from './words.js';
 import { callApi, encodeUriPart, getApi, postApi } from './api.js';
 import { principal, repeatEvery, subscribe } from './hub.js';
@@ -9,7 +9,9 @@ import { openChannelLog } from './channel_log.js';
 import { getChannelUnread, recordOwnName } from './channel_unread.js';
 import { createChannelTools } from './members.js';
 import { findUnknownMentions } from './mentions.js';
-import { renderNextStep } from './next_step.js';
+import { renderEmptyList, renderIntro } from './next_step.js';
+
+const CREATE_COMMAND = 'chorus channel create team';
 
 export function openView(root, id, cursor) {
   const list = h('ul.picks');
@@ -22,6 +24,21 @@ export function openView(root, id, cursor) {
       detail,
     ),
   );
+  let unaskedId;
+  let hasIntro = false;
+  /** One with something new, else the first, beside the list. The view may be closed when the list comes. */
+  const openUnasked = (channels) => {
+    if (id || unaskedId || !detail.isConnected || !isWideScreen()) return;
+    const joined = channels.filter((channel) => channel.membership !== 'invited');
+    const chosen = joined.find((channel) => getChannelUnread(channel.id) > 0) ?? joined[0];
+    if (!chosen) {
+      if (!hasIntro) replaceContent(detail, renderIntro('channels', CREATE_COMMAND));
+      hasIntro = true;
+      return;
+    }
+    unaskedId = chosen.id;
+    cleanups.push(openChannel(detail, unaskedId, { isUnasked: true }));
+  };
   const loadChannels = async () => {
     let channels;
     try {
@@ -32,6 +49,7 @@ export function openView(root, id, cursor) {
         h('li', {}, h('p.note', {}, error.status === 403 ? t('channel.operator') : error.message)),
       );
     }
+    openUnasked(channels);
     return replaceContent(
       list,
       channels.map((channel) =>
@@ -43,6 +61,7 @@ export function openView(root, id, cursor) {
             {
               href: `#/channels/${encodeUriPart(channel.id)}`,
               'aria-current': channel.id === id ? 'true' : undefined,
+              class: channel.id === unaskedId ? 'is-open' : '',
               'data-key': channel.id,
             },
             h('span.hash', { 'aria-hidden': 'true' }, '#'),
@@ -62,15 +81,15 @@ export function openView(root, id, cursor) {
           channel.membership === 'invited' && createInvitationForm(channel, loadChannels),
         ),
       ),
-      !channels.length && h('li', {}, renderNextStep('channels', 'chorus channel create team')),
+      !channels.length && renderEmptyList('channels', CREATE_COMMAND),
     );
   };
   const cleanups = [
     repeatEvery(8_000, loadChannels),
     subscribe(['unread-channels'], () => loadChannels().catch(() => {})),
   ];
-  if (id) cleanups.push(openChannel(detail, id, Number(cursor) || undefined));
-  else replaceContent(detail, h('p.empty', {}, t('channel.choose')));
+  if (id) cleanups.push(openChannel(detail, id, { targetCursor: Number(cursor) || undefined }));
+  else replaceContent(detail, h('p.empty', {}, t('wait')));
   return () => cleanups.forEach((cleanup) => cleanup());
 }
 
@@ -137,7 +156,8 @@ function createChannelForm() {
 
 /* ---- one channel ---- */
 
-function openChannel(root, id, targetCursor) {
+/** `isUnasked`: the page opened it, so its messages stay new before the person acts inside `root`. */
+function openChannel(root, id, { targetCursor, isUnasked = false }) {
   const titleNode = h('h2', {}, '…');
   const contextNode = h('bdi.quiet.cut');
   const rosterNode = h('ul.roster', { 'aria-label': t('channel.roster') });
@@ -158,7 +178,11 @@ function openChannel(root, id, targetCursor) {
       return unknown.length ? t('channel.unknown', { names: unknown.join(', ') }) : '';
     },
   });
-  const log = openChannelLog(id, targetCursor, () => loadMembers().catch(() => {}));
+  const log = openChannelLog(id, {
+    targetCursor,
+    onMember: () => loadMembers().catch(() => {}),
+    attended: isUnasked ? root : undefined,
+  });
   replaceContent(
     root,
     h(

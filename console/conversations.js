@@ -9,9 +9,10 @@ import { openConversation } from './conversation_log.js';
 import { renderConversationRow, renderPairRow } from './conversation_row.js';
 import { createSearch } from './message_search.js';
 import { createNewMessageButton } from './new_message.js';
-import { renderNextStep } from './next_step.js';
+import { renderEmptyList, renderIntro } from './next_step.js';
 
 const MAX_ROWS = 300;
+const SEND_COMMAND = 'chorus send bob "hello"';
 
 export function openView(root, peer, conversationId, messageId) {
   return principal.role === 'operator' ? openPairs(root) : openConversations(root, peer, conversationId, messageId);
@@ -53,11 +54,16 @@ function openConversations(root, peer, conversationId = '', messageId = undefine
     ),
   );
   let unasked;
+  let hasIntro = false;
   /** The newest one, beside the list. The view may be closed when the list comes. */
   const openNewest = () => {
-    [unasked] = peer === undefined && detail.isConnected && isWideScreen() ? listConversations() : [];
-    if (!unasked) return;
-    cleanups.push(openConversation(detail, unasked.peer, unasked.conversationId, { isUnasked: true }));
+    if (peer !== undefined || !detail.isConnected || !isWideScreen()) return;
+    [unasked] = listConversations();
+    if (unasked) cleanups.push(openConversation(detail, unasked.peer, unasked.conversationId, { isUnasked: true }));
+    else if (conversationState.isLoaded && !hasIntro) {
+      hasIntro = true;
+      replaceContent(detail, renderIntro('conversations', SEND_COMMAND));
+    }
   };
   const renderList = () => {
     if (!unasked) openNewest();
@@ -79,19 +85,15 @@ function openConversations(root, peer, conversationId = '', messageId = undefine
       query && [h('li.section', {}, t('search.messages')), search.renderResults()],
       !matches.length &&
         !query &&
-        h(
-          'li',
-          {},
-          conversationState.isLoaded
-            ? renderNextStep('conversations', 'chorus send bob "hello"')
-            : h('p.empty', {}, t('wait')),
-        ),
+        (conversationState.isLoaded
+          ? renderEmptyList('conversations', SEND_COMMAND)
+          : h('li', {}, h('p.empty', {}, t('wait')))),
       !query && renderOlderButton(),
     );
   };
   const search = createSearch(searchField, renderList);
   const cleanups = [subscribe(['conversations', 'agents'], throttleToRepaint(renderList)), search.stop];
-  if (peer === undefined) replaceContent(detail, h('p.empty', {}, t('thread.choose')));
+  if (peer === undefined) replaceContent(detail, h('p.empty', {}, t('wait')));
   else cleanups.push(openConversation(detail, peer, conversationId, { targetId: messageId }));
   renderList();
   return () => cleanups.forEach((cleanup) => cleanup());

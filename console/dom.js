@@ -147,6 +147,12 @@ export function renderIcon(iconName) {
 /** Whether a list and its detail are side by side; below this width, as in style.css, each has the page to itself. */
 export const isWideScreen = () => matchMedia('(min-width: 761px)').matches;
 
+/** Opens an address of the page, also when it is the present one: what a view shows unasked may be gone. */
+export function openHash(hash) {
+  if (location.hash === hash) window.dispatchEvent(new HashChangeEvent('hashchange'));
+  else location.hash = hash;
+}
+
 /** Copies text to the clipboard. Without TLS or permission the clipboard API fails, and `execCommand` is used. */
 export async function copyText(text) {
   try {

@@ -1,7 +1,7 @@
 // The members and files of a channel: the owner adds members by address or connection string and removes them, a member leaves,
 // and every member downloads files and reads artifacts.
 
-import { announceText, h, renderName, replaceContent } from './dom.js';
+import { announceText, h, openHash, renderName, replaceContent } from './dom.js';
 import { formatCount, formatTimestamp, t } from './words.js';
 import { ApiError, callApi, encodeUriPart, getApi, postApi, principal, storedKey } from './api.js';
 import { createAddressList } from './new_message.js';
@@ -35,7 +35,7 @@ export function createChannelTools(id) {
         attempt(async () => {
           await callApi(`${path}/members/${encodeUriPart(member.name)}`, { method: 'DELETE' });
           announceText(t('member.gone', { name: member.name }));
-          if (member.agent_id === principal.id) location.hash = '#/channels';
+          if (member.agent_id === principal.id) openHash('#/channels');
           else await load();
         });
       replaceContent(

@@ -1,6 +1,6 @@
 // What an operator can do: invites, credit, deleting an agent, and what happened around an entry of the activity.
 
-import { announceText, h, renderName, replaceContent } from './dom.js';
+import { announceText, h, openHash, renderName, replaceContent } from './dom.js';
 import { formatCount, formatDate, formatKind, formatTime, t } from './words.js';
 import { callApi, createUuid, encodeUriPart, getApi, postApi, principal } from './api.js';
 import { hubState } from './hub.js';
@@ -250,7 +250,7 @@ export function createAgentAdmin(record, owner) {
     if (!deleted) return;
     hubState.agents.delete(record.agent_id);
     announceText(t('delete.done', { name: record.agent_id }));
-    location.hash = '#/agents';
+    openHash('#/agents');
   });
   return h(
     'div.fields',

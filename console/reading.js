@@ -4,6 +4,15 @@
 /** What a person does in a part of the page that was read. Scrolling is none of it: the page scrolls by itself too. */
 const ACTS = ['pointerdown', 'wheel', 'keydown', 'focusin'];
 
+/** Calls `onAct` at the first thing that a person does inside `root`. */
+export function watchFirstAct(root, onAct) {
+  const act = () => {
+    ACTS.forEach((name) => root.removeEventListener(name, act));
+    onAct();
+  };
+  ACTS.forEach((name) => root.addEventListener(name, act, { passive: true }));
+}
+
 /**
  * Watches elements inside the scrolling element `root`. `onSeen(element)` is called once for each that comes into sight. With
  * `attended`, a part of the page that was opened unasked, nothing counts as seen before the person acts inside it.
@@ -26,11 +35,12 @@ export function watchSight(root, onSeen, attended) {
     },
     { root },
   );
-  const attend = () => {
-    isAttended = true;
-    report();
-  };
-  for (const act of ACTS) attended?.addEventListener(act, attend, { passive: true, once: true });
+  if (attended) {
+    watchFirstAct(attended, () => {
+      isAttended = true;
+      report();
+    });
+  }
   document.addEventListener('visibilitychange', report);
   return {
     watch: (element) => observer.observe(element),

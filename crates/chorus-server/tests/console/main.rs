@@ -15,6 +15,7 @@ mod live;
 mod members;
 mod next_steps;
 mod notifying;
+mod opening;
 mod operating;
 mod outage;
 mod pages;
