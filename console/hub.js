@@ -18,7 +18,6 @@ export const hubState = {
   discovery: undefined,
   agents: new Map(),
   rates: { messages: [], frames: [], requests: [] },
-  frameStreams: 0,
   frames: createFrameState(),
   log: [],
   logStart: 0,
@@ -113,6 +112,9 @@ async function loadHealth() {
   hubState.ready = ready.status === 'fulfilled' ? { ok: true } : { ok: false, why: ready.reason?.message };
   if (health.status === 'fulfilled') {
     recordRates(health.value, metrics.status === 'fulfilled' ? metrics.value : '');
+    // An inbox was opened or closed, so an agent came or went.
+    if (hubState.health && hubState.health.inbox_connections !== health.value.inbox_connections)
+      loadAgents().catch(() => {});
     hubState.health = health.value;
   }
   notifySubscribers('health');
@@ -121,15 +123,14 @@ async function loadHealth() {
 let previousSample;
 function recordRates(health, metrics) {
   const now = performance.now();
-  const counts = { messages: health.messages_stored, frames: 0, requests: 0, frameStreams: 0 };
+  const counts = { messages: health.messages_stored, frames: 0, requests: 0 };
   for (const line of metrics.split('\n')) {
     if (line.startsWith('chorus_http_requests_total{')) {
       const value = Number(line.slice(line.lastIndexOf(' ') + 1));
       counts.requests += value;
       if (line.includes('route="/frames"') && line.includes('status="200"')) counts.frames += value;
-    } else if (line.startsWith('chorus_frame_streams ')) counts.frameStreams = Number(line.slice(21));
+    }
   }
-  hubState.frameStreams = counts.frameStreams;
   if (previousSample && now - previousSample.now > 500) {
     for (const series of ['messages', 'frames', 'requests']) {
       const rate = Math.max(0, (counts[series] - previousSample.counts[series]) / ((now - previousSample.now) / 1000));
@@ -174,7 +175,11 @@ function startAgentStreams() {
     followStream({
       getAddress: async () => ({ path: `/agent/inbox?session=${await requestSessionToken()}` }),
       onEvent: handleInboxEvent,
-      onState: trackStreamState('inbox'),
+      onState: (state) => {
+        trackStreamState('inbox')(state);
+        // This agent is online now.
+        if (state === 'live') loadAgents().catch(() => {});
+      },
       // A page that notifies goes on listening.
       closeWhenHidden: () => !isNotifying(),
     });

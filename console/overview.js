@@ -76,11 +76,8 @@ function renderCounters() {
   return h(
     'dl.tiles',
     {},
-    renderTile(
-      t('count.agents'),
-      formatCount(health.agents_registered),
-      t('count.online', { n: formatCount(onlineCount) }),
-    ),
+    renderTile(t('count.agents'), formatCount(health.agents_registered), t('count.agents.more')),
+    renderTile(t('count.online'), formatCount(onlineCount), t('count.online.more')),
     renderTile(
       t('count.messages'),
       formatCount(health.messages_stored),
@@ -88,11 +85,6 @@ function renderCounters() {
     ),
     renderTile(t('count.queued'), formatCount(health.messages_queued), t('count.queued.more')),
     renderTile(t('count.failed'), formatCount(health.messages_failed), t('count.failed.more')),
-    renderTile(
-      t('count.streams'),
-      formatCount(health.inbox_connections),
-      t('count.frameStreams', { n: formatCount(hubState.frameStreams) }),
-    ),
     renderTile(t('count.uptime'), formatDuration(health.uptime_seconds), t('count.uptime.more')),
   );
 }
@@ -192,7 +184,10 @@ export function openView(root) {
       rateNode.textContent = rates.length ? formatDecimal(rates.at(-1)) : '–';
     }
   };
-  const renderOnline = () => replaceContent(onlineNode, renderOnlineAgents());
+  const renderOnline = () => {
+    replaceContent(onlineNode, renderOnlineAgents());
+    replaceContent(countersNode, renderCounters());
+  };
   renderStatus();
   renderOnline();
   const cleanups = [
