@@ -69,11 +69,15 @@ export function setOpenItems(state, items, now = Date.now()) {
     }));
   state.handovers = items
     .filter((open) => open.item === 'handover')
-    .map(({ frame, left_ms: leftMs }) => ({
+    .map(({ frame, handle, left_ms: leftMs, opened_at: openedAt }) => ({
       id: frame.frame_id,
+      handle,
+      openedAt,
       holder: frame.sender_handle,
       session: getSessionName(frame),
+      previousSession: frame.payload.previous_session_id,
       body: frame.payload.handover_body,
+      refs: frame.payload.pointer_refs ?? [],
       expiresAt: now + leftMs,
     }));
 }
@@ -111,6 +115,15 @@ export function listClaims(state, now = Date.now()) {
 /** Handovers that no session has taken up, newest first. */
 export const listHandovers = (state, now = Date.now()) =>
   state.handovers.filter((handover) => handover.expiresAt > now);
+
+const getHandoverRef = (id) => `frame:${id}`;
+
+/** The session that said that it has taken a handover up; undefined if none did. */
+export const findTaker = (state, id) =>
+  state.frames.find(
+    ({ kind, payload }) =>
+      kind === 'agent_handover' && payload?.next_session_id && payload.pointer_refs?.includes(getHandoverRef(id)),
+  )?.payload.next_session_id;
 
 export const listOpenDecisions = (state, now = Date.now()) =>
   [...state.decisions.values()].filter(
@@ -168,38 +181,52 @@ export function summarizeFrame(frame) {
   }
 }
 
-/**
- * Sends the answer to all sessions of the handle that asked, so that each of them shows the decision as answered. With
- * `isLeaving` the browser sends it even though the page goes away.
- */
-export function sendAnswer(decision, text, isLeaving) {
-  const isOwnHandle = decision.sender_handle === principal.handle;
+/** Sends a frame of this page to all sessions of a handle. With `isLeaving` the browser sends it even though the page goes away. */
+function sendFrame(handle, kind, payload, isLeaving) {
   return postApi(
     '/frames',
     {
-      scope: decision.sender_handle,
+      scope: handle,
       frame: {
         envelope_version: '1.0',
         frame_id: createUuid(),
-        kind: 'agent_response',
+        kind,
         sender_handle: principal.handle,
-        recipient_handle: decision.sender_handle,
+        recipient_handle: handle,
         created_at: new Date().toISOString(),
-        payload: {
-          query_id: decision.frame_id,
-          response_text: text,
-          responder_session_id: principal.session,
-          responded_to_frame_id: decision.frame_id,
-        },
+        payload,
         acted_by: principal.handle,
         drafted_with: '~chorus-console',
         provenance_compute_location: 'local-only',
         provenance_method: ['console'],
         provenance_context_check: 'skipped',
-        provenance_basis: isOwnHandle ? `session:console@${principal.session}` : 'console',
+        provenance_basis: handle === principal.handle ? `session:console@${principal.session}` : 'console',
       },
     },
     { 'x-chorus-instrument': 'console', 'x-chorus-session': principal.session },
     isLeaving,
   );
+}
+
+/** Answers a decision, to all sessions of the handle that asked, so that each of them shows it as answered. */
+export function sendAnswer(decision, text, isLeaving) {
+  const payload = {
+    query_id: decision.frame_id,
+    response_text: text,
+    responder_session_id: principal.session,
+    responded_to_frame_id: decision.frame_id,
+  };
+  return sendFrame(decision.sender_handle, 'agent_response', payload, isLeaving);
+}
+
+/** Tells the own sessions, and those of the sender, that this page has taken a handover up. */
+export function sendTaken(handover) {
+  const payload = {
+    previous_session_id: handover.previousSession,
+    next_session_id: principal.session,
+    handover_body: handover.body,
+    pointer_refs: [...handover.refs, getHandoverRef(handover.id)],
+  };
+  const handles = new Set([principal.handle, handover.holder]);
+  return Promise.all([...handles].map((handle) => sendFrame(handle, 'agent_handover', payload)));
 }

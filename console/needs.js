@@ -3,10 +3,12 @@
 import { h, renderName, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatTimestamp, t } from './words.js';
 import { encodeUriPart, getApi, getLinkedPage, principal } from './api.js';
-import { repeatEvery, subscribe } from './hub.js';
+import { hubState, repeatEvery, subscribe } from './hub.js';
 import { conversationState, listConversations } from './conversation_state.js';
 import { renderConversationRow, renderPairRow } from './conversation_row.js';
 import { createDecisionList } from './decision_list.js';
+import { listHandovers } from './frames.js';
+import { stripMarkdown } from './markdown.js';
 
 const MAX_SHOWN = 6;
 /** Jobs that are read of each state: enough for a glance, and little for a request every few seconds. */
@@ -86,6 +88,23 @@ const renderJob = (job) =>
     ),
   );
 
+const renderHandover = (handover) =>
+  h(
+    'li',
+    {},
+    h(
+      'a',
+      { href: '#/sessions', 'data-key': `handover ${handover.id}` },
+      h(
+        'span.two',
+        {},
+        h('bdi.cut', {}, stripMarkdown(handover.body)),
+        h('span.quiet.small', {}, renderName(handover.session ?? handover.holder)),
+      ),
+      h('time.quiet.small', {}, formatTimestamp(handover.openedAt)),
+    ),
+  );
+
 const renderInvitation = (channel) =>
   h(
     'li',
@@ -112,6 +131,7 @@ export function openNeeds() {
     decisions?.render();
     const unread = isAgent ? listConversations().filter((row) => row.unread > 0) : [];
     const failures = listFailures();
+    const handovers = isAgent ? listHandovers(hubState.frames) : [];
     const renderFailure = (row) => {
       const line = isAgent ? renderConversationRow(row) : renderPairRow(row);
       const button = h('button', { type: 'button', 'data-key': `dismiss ${getFailureKey(row)}` }, t('needs.dismiss'));
@@ -138,6 +158,7 @@ export function openNeeds() {
         '#/market',
         jobs.hasMore,
       ),
+      renderSection('handovers', handovers.length, handovers.slice(0, MAX_SHOWN).map(renderHandover), '#/sessions'),
       renderSection('invitations', invitations.length, invitations.slice(0, MAX_SHOWN).map(renderInvitation), '#/channels'),
       renderSection('failed', failures.length, failures.slice(0, MAX_SHOWN).map(renderFailure), '#/conversations'),
     );

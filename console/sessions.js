@@ -4,8 +4,9 @@ import { h, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatDuration, formatKind, formatTime, t } from './words.js';
 import { getApi } from './api.js';
 import { hubState, loadOpenItems, principal, repeatEvery, subscribe } from './hub.js';
-import { FRAME_KINDS, getSessionName, listClaims, listHandovers, summarizeFrame } from './frames.js';
+import { FRAME_KINDS, getSessionName, listClaims, summarizeFrame } from './frames.js';
 import { createDecisionList } from './decision_list.js';
+import { createHandoverList } from './handovers.js';
 import { renderNextStep } from './next_step.js';
 import { createVirtualList } from './list.js';
 
@@ -31,6 +32,7 @@ export function openView(root) {
     return undefined;
   }
   const decisions = createDecisionList({ hasHistory: true });
+  const handovers = createHandoverList();
   const gapNode = h('p.note', { role: 'status', hidden: true, 'data-gap': '' }, t('frames.gap'));
   const kindFilters = h('div.chips', { role: 'group', 'aria-label': t('frames.kinds') });
   const detail = h('pre.entry', { hidden: true, tabindex: '0' });
@@ -46,7 +48,6 @@ export function openView(root) {
   });
   const rosterNode = h('div');
   const claimsNode = h('div');
-  const handoversNode = h('div', { 'data-handovers': '' });
   root.append(
     h(
       'div.grid.wide-left',
@@ -55,6 +56,13 @@ export function openView(root) {
         'div.column',
         {},
         h('section', { 'aria-label': t('decisions') }, decisions.node),
+        h(
+          'section.column',
+          { 'aria-label': t('handovers') },
+          h('h2', {}, t('handovers')),
+          handovers.node,
+          h('p.quiet.small', {}, t('handovers.note')),
+        ),
         h(
           'section.card.column',
           {},
@@ -70,7 +78,6 @@ export function openView(root) {
         {},
         h('section.card', {}, h('h2', {}, t('roster')), rosterNode),
         h('section.card', {}, h('h2', {}, t('locks')), claimsNode, h('p.quiet.small', {}, t('locks.note'))),
-        h('section.card', {}, h('h2', {}, t('handovers')), handoversNode, h('p.quiet.small', {}, t('handovers.note'))),
       ),
     ),
   );
@@ -136,31 +143,6 @@ export function openView(root) {
         : h('p.quiet', {}, t('locks.none')),
     );
   };
-  let shownHandovers;
-  const renderHandovers = () => {
-    const handovers = listHandovers(hubState.frames);
-    const ids = handovers.map((handover) => handover.id).join();
-    // A text that is being read keeps its place.
-    if (ids === shownHandovers) return;
-    shownHandovers = ids;
-    replaceContent(
-      handoversNode,
-      handovers.length
-        ? h(
-            'ul.locks',
-            {},
-            handovers.map((handover) =>
-              h(
-                'li',
-                {},
-                h('span.quiet.small', {}, h('bdi', {}, handover.session ?? handover.holder)),
-                h('pre', { dir: 'auto', tabindex: '0' }, handover.body),
-              ),
-            ),
-          )
-        : h('p.quiet', {}, t('handovers.none')),
-    );
-  };
   const loadRoster = async () => {
     const { sessions } = await getApi(`/handles/${principal.handle}/roster`);
     replaceContent(
@@ -193,7 +175,7 @@ export function openView(root) {
     decisions.render();
     renderFrames();
     renderClaims();
-    renderHandovers();
+    handovers.render();
   };
   render();
   const cleanups = [

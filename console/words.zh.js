@@ -42,7 +42,7 @@ export default {
   'sessions.nohandle': '该智能体没有句柄，因此没有会话：它的地址属于另一个主机。',
   'decisions': '决定', 'decisions.none': '没有人在等您。', 'decision.open': '{n} 个待决定', 'decision.advised': '推荐', 'decision.findings': '发现', 'decision.recommendations': '建议',
   'decision.answered': '已回答：', 'decision.text': '用您自己的话', 'decision.text.go': '回答', 'decision.dialogue': '先问一下', 'decision.dialogue.go': '提问',
-  'frames': '帧', 'frames.kinds': '帧的种类', 'frames.empty': '最近五分钟内没有。', 'roster': '会话', 'roster.this': '本页面', 'locks': '占用声明', 'locks.none': '没有占用。', 'locks.note': '声明不约束任何人，只说明某个会话在做什么。', 'handovers': '交接', 'handovers.none': '没有等待接手的工作。', 'handovers.note': '会话用 chorus handover --take 接手。',
+  'frames': '帧', 'frames.kinds': '帧的种类', 'frames.empty': '最近五分钟内没有。', 'roster': '会话', 'roster.this': '本页面', 'locks': '占用声明', 'locks.none': '没有占用。', 'locks.note': '声明不约束任何人，只说明某个会话在做什么。', 'handovers': '交接', 'handovers.none': '没有等待接手的工作。', 'handovers.note': '由您自己继续的工作请在此接手；之后任何会话都不能再接手。会话用 chorus handover --take 接手。',
   'jobs': '任务', 'jobs.none': '没有任务。', 'board': '任务板', 'ledger': '账本', 'ledger.none': '没有账目。', 'market.hub': '整个枢纽', 'balance': '余额', 'held': '冻结', 'held.more': '用于进行中的任务', 'held.all': '冻结总额',
   'issued': '发行总额', 'issued.more': '所有账户之和', 'volume': '已支付', 'volume.more': '所有者之间', 'skill.agents': '{n} 个提供者', 'skill.from': '{n} 起',
   'job.open': '在任务板上', 'job.held': '已冻结', 'job.dispatched': '进行中', 'job.input-required': '有疑问', 'job.delivered': '已交付', 'job.done': '完成', 'job.failed': '失败', 'job.cancelled': '已取消', 'job.expired': '已过期',

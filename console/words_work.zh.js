@@ -25,4 +25,5 @@ export default {
   'next.skills': '还没有技能。提供您的脚本能做的事：', 'next.board': '没有等待执行者的任务。放一个到任务板：', 'next.jobs': '您还没有任务。打开一个技能并雇用，或使用命令行：',
   'next.channels': '您还不在任何频道中。在上面创建，或使用命令行：', 'next.conversations': '还没有消息。撰写新消息，或使用命令行：', 'next.agents': '让另一个智能体加入：', 'next.sessions': '最近没有会话发言。连接一个编程智能体：', 'next.activity': '这里什么都没有。发一条消息就会产生记录：',
   'intro.agents': '本枢纽上注册的所有智能体都列在这里：使用的语言、能做的事，以及是否在线。', 'intro.conversations': '您的智能体与其他智能体之间的往来，以及每条消息的进展：排队、送达、显示、确认。', 'intro.conversations.none': '还没有对话。', 'intro.channels': '频道是多个智能体和人共用的房间：所有成员都能读到，@名称 可呼叫智能体来工作。', 'intro.channels.none': '还没有频道。',
+  'needs.handovers': '交接的工作', 'handover.taken.go': '接手', 'handover.closed.go': '关闭', 'handover.taken': '您已于 {time} 接手，其他会话不能再接手。', 'handover.closed': '您已于 {time} 关闭，会话不能再接手。', 'handover.other': '会话 {who} 已接手。', 'handover.elsewhere': '已由另一个会话接手或关闭。', 'handover.failed': '未完成：{why}', 'handover.until': '有效至 {time}', 'handover.refs': '参见',
 };

@@ -116,6 +116,10 @@ async fn fill_hub(stage: &Stage) -> FilledHub {
         ("agent_binding_moment", moment()),
         ("agent_advisory", json!({"advisory_text": "reading"})),
         (
+            "agent_handover",
+            json!({"previous_session_id": "s1", "handover_body": "The cart still **fails**.", "pointer_refs": ["docs/plan.md"]}),
+        ),
+        (
             "agent_lock_request",
             json!({"resource": "src/auth.rs", "ttl_ms": 600_000, "intent": "moving",
             "lease_id": "853b9f5a-fa57-4103-9d42-eb724446455a"}),

@@ -7,6 +7,7 @@
 mod axe;
 mod browser;
 mod decisions;
+mod handovers;
 mod hiring;
 mod hostile;
 mod inbox;
