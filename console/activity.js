@@ -1,15 +1,15 @@
-// The activity view: a searchable, live list of events, newest first. An operator sees the hub's activity log, an agent the
-// events that reached this page, after its messages from before.
+// The activity view: a searchable, live list, newest first. An operator sees the hub's activity log, an agent what happened to it.
 
 import { h, replaceContent, throttleToRepaint } from './dom.js';
-import { formatCount, formatKind, formatTime, t } from './words.js';
+import { formatCount, formatKind, formatShortTimestamp, formatTime, t } from './words.js';
 import { hubState, loadEarlierLog, principal, subscribe } from './hub.js';
 import { createVirtualList } from './list.js';
 import { renderNextStep } from './next_step.js';
 import { renderNeighbours } from './operator.js';
+import { openOwnActivity } from './own_activity.js';
 
-/** The search covers loaded entries only, so an operator's are loaded at once; an agent's are messages, of one page. */
-const READ_AHEAD_ENTRIES = { operator: 10_000, agent: 50 };
+/** The search covers loaded entries only, so this many are loaded at once; a page of the agent's lists is read for each fifty. */
+const READ_AHEAD_ENTRIES = { operator: 10_000, agent: 200 };
 
 /** The colour class of an event type: failures, pending work, successes; other types have none. */
 function getTone(type) {
@@ -46,7 +46,35 @@ function fillRow(row, entry) {
   text.textContent = summarizeData(entry.data);
 }
 
+/** An entry of an agent says in words what happened, and leads there. */
+function fillOwnRow(row, entry) {
+  if (!row.cells) {
+    row.cells = [h('time'), h('span'), h('span.cut', { dir: 'auto' }), h('span'), h('span.go', { 'aria-hidden': 'true' })];
+    row.append(...row.cells);
+  }
+  const [time, kind, text, state, arrow] = row.cells;
+  time.textContent = formatShortTimestamp(entry.timestamp);
+  kind.className = `kind own-${entry.kind}`;
+  kind.textContent = t(`own.kind.${entry.kind}`);
+  text.textContent = entry.text;
+  state.className = `state ${entry.tone ?? ''}`;
+  state.textContent = entry.state ?? '';
+  arrow.textContent = entry.href ? '›' : '';
+}
+
+/** What an operator's view lists: the hub's record. `onChange` is called when there is something new. */
+function openHubActivity(onChange) {
+  return {
+    list: () => [...hubState.log].reverse(),
+    loadEarlier: loadEarlierLog,
+    stop: subscribe(['log'], onChange),
+  };
+}
+
 export function openView(root) {
+  const isOwn = principal.role === 'agent';
+  const getKind = (entry) => (isOwn ? entry.kind : entry.type);
+  const nameKind = (kind) => (isOwn ? t(`own.kind.${kind}`) : formatKind(kind));
   const searchField = h('input', { type: 'search', placeholder: t('log.search'), 'aria-label': t('log.search') });
   const kindSelect = h('select', { 'aria-label': t('log.kind') });
   const countNode = h('span.quiet.small', { 'aria-live': 'off' });
@@ -60,21 +88,24 @@ export function openView(root) {
     replaceContent(neighbours, renderNeighbours(entry, openEntry));
   };
   const list = createVirtualList({
-    height: 32,
-    fillRow,
+    height: isOwn ? 40 : 32,
+    fillRow: isOwn ? fillOwnRow : fillRow,
     label: t('view.activity'),
     emptyText: renderNextStep('activity', 'chorus send bob "hello"'),
-    onOpen: (entry) => openEntry(entry),
+    onOpen: (entry) => {
+      if (!isOwn) openEntry(entry);
+      else if (entry.href) location.hash = entry.href;
+    },
     onEnd: () => {
-      loadEarlierLog().catch(() => {});
+      feed?.loadEarlier().catch(() => {});
     },
   });
   root.append(
     h(
       'div.column.fill',
-      {},
+      { class: isOwn ? 'own' : '' },
       h('h1', {}, t('view.activity')),
-      principal.role === 'agent' && h('p.note', {}, t('log.own')),
+      isOwn && h('p.note', {}, t('log.own')),
       h('div.bar', {}, searchField, kindSelect, pauseButton, h('span.spring'), countNode),
       list.node,
       detail,
@@ -82,26 +113,28 @@ export function openView(root) {
     ),
   );
 
+  let feed;
   let shownKinds = '';
   let isPaused = false;
   const render = () => {
-    if (isPaused) return;
-    const loadedKinds = [...new Set(hubState.log.map((entry) => entry.type))].sort();
+    if (isPaused || !feed) return;
+    const entries = feed.list();
+    const loadedKinds = [...new Set(entries.map(getKind))].sort();
     if (loadedKinds.join() !== shownKinds) {
       shownKinds = loadedKinds.join();
       const selected = kindSelect.value;
       replaceContent(
         kindSelect,
         h('option', { value: '' }, t('log.all')),
-        loadedKinds.map((type) => h('option', { value: type }, formatKind(type))),
+        loadedKinds.map((type) => h('option', { value: type }, nameKind(type))),
       );
       kindSelect.value = loadedKinds.includes(selected) ? selected : '';
     }
     const query = searchField.value.trim().toLowerCase();
     const isMatch = (entry) =>
-      (!kindSelect.value || entry.type === kindSelect.value) && (!query || getSearchText(entry).includes(query));
-    const matches = hubState.log.filter(isMatch).reverse();
-    countNode.textContent = t('log.count', { n: formatCount(matches.length), all: formatCount(hubState.log.length) });
+      (!kindSelect.value || getKind(entry) === kindSelect.value) && (!query || getSearchText(entry).includes(query));
+    const matches = entries.filter(isMatch);
+    countNode.textContent = t('log.count', { n: formatCount(matches.length), all: formatCount(entries.length) });
     list.setItems(matches, (entry) => entry.id);
   };
   pauseButton.addEventListener('click', () => {
@@ -112,19 +145,19 @@ export function openView(root) {
   });
   searchField.addEventListener('input', render);
   kindSelect.addEventListener('change', render);
+  feed = (isOwn ? openOwnActivity : openHubActivity)(throttleToRepaint(render));
   render();
   let isClosed = false;
   (async () => {
     while (
       !isClosed &&
-      hubState.log.length < READ_AHEAD_ENTRIES[principal.role] &&
-      (await loadEarlierLog().catch(() => false))
+      feed.list().length < READ_AHEAD_ENTRIES[principal.role] &&
+      (await feed.loadEarlier().catch(() => false))
     );
   })();
-  const unsubscribe = subscribe(['log'], throttleToRepaint(render));
   return () => {
     isClosed = true;
-    unsubscribe();
+    feed.stop();
   };
 }
 
@@ -132,7 +165,7 @@ const searchTexts = new WeakMap();
 function getSearchText(entry) {
   let text = searchTexts.get(entry);
   if (text === undefined) {
-    text = `${entry.type} ${JSON.stringify(entry.data)}`.toLowerCase();
+    text = (entry.text ?? `${entry.type} ${JSON.stringify(entry.data)}`).toLowerCase();
     searchTexts.set(entry, text);
   }
   return text;

@@ -195,6 +195,9 @@ function startAgentStreams() {
   }
 }
 
+/** What no list of the hub has; messages and jobs are read from its lists. */
+const LOGGED_EVENTS = ['receipt', 'shown', 'channel', 'gap'];
+
 function handleInboxEvent(name, data, id) {
   if (name === 'message') {
     notifySubscribers('message', { ...data, id: Number(id), receiver_id: principal.id, delivered_via: 'sse' });
@@ -202,19 +205,16 @@ function handleInboxEvent(name, data, id) {
     notifySubscribers(name, data);
   } else if (name === 'job' || name === 'job_update' || name === 'job_result') notifySubscribers('jobs');
   else if (name === 'channel') notifySubscribers('channel', data);
-  // A message may be read before its event comes.
-  const isInLog = name === 'message' && Number(id) <= newestReadId;
-  if (name !== 'connected' && !isInLog) appendLogEntry(name, pickPublicFields(name, data));
+  if (LOGGED_EVENTS.includes(name)) appendLogEntry(name, pickPublicFields(name, data));
 }
 
 /** The fields of an inbox event that the log may show. Callback URLs and tool tokens are credentials and are left out. */
 function pickPublicFields(name, data = {}) {
-  if (name === 'message') return { sender_id: data.sender_id, receiver_id: principal.id, trace_id: data.trace_id };
   if (name === 'receipt' || name === 'shown')
     return { receiver_id: data.receiver_id, trace_id: data.trace_id, status: data.response?.status };
-  if (name === 'channel') return { channel: data.channel?.name ?? data.channel?.id, sender: data.message?.sender };
-  if (name === 'gap') return { from: data.from, to: data.to };
-  return { job_id: data.job_id, skill_name: data.skill_name, status: data.status };
+  if (name === 'channel')
+    return { channel: data.channel?.name, channel_id: data.channel?.id, sender: data.message?.sender };
+  return {};
 }
 
 function handleFrameEvent(name, data) {
@@ -235,7 +235,6 @@ function handleFrameEvent(name, data) {
   if (name === 'connected' || !data?.frame_id) return;
   if (!addFrame(hubState.frames, data)) return;
   if (OPEN_ITEM_KINDS.test(name)) scheduleOpenItems();
-  appendLogEntry(name, { sender: data.sender_handle, frame_id: data.frame_id }, data.created_at);
   notifySubscribers('frames');
 }
 
@@ -288,40 +287,11 @@ function scheduleDecisionEnd() {
 }
 
 let logCount = 0;
-/**
- * Appends to the page's own log. An agent may not read the hub's activity, so its log is the events that this page received, after
- * its messages from before.
- */
-function appendLogEntry(type, data, timestamp) {
-  hubState.log.push({ id: `${++logCount}`, type, timestamp: timestamp ?? new Date().toISOString(), data });
+/** Appends to the page's own log: an agent may not read the hub's activity. */
+function appendLogEntry(type, data) {
+  hubState.log.push({ id: `${++logCount}`, type, timestamp: new Date().toISOString(), data });
   if (hubState.log.length > MAX_LOG_ENTRIES) hubState.log.splice(0, MAX_LOG_ENTRIES / 2);
   notifySubscribers('log');
-}
-
-/** Messages read at once for an agent's log. */
-const MESSAGES_PER_READ = 50;
-/** Where the messages that the log does not have yet end; undefined when it has all. */
-let messagesBefore = Number.MAX_SAFE_INTEGER;
-let newestReadId = 0;
-
-async function loadEarlierMessages() {
-  if (messagesBefore === undefined) return false;
-  const page = await getPage(`/agent/messages?before=${messagesBefore}&limit=${MESSAGES_PER_READ}`);
-  messagesBefore = page.next;
-  newestReadId = Math.max(newestReadId, page.rows.at(-1)?.id ?? 0);
-  // What the inbox brought meanwhile is in the log.
-  const known = new Set(hubState.log.filter((entry) => entry.type === 'message').map((entry) => entry.data.trace_id));
-  const entries = page.rows
-    .filter((row) => !known.has(row.trace_id))
-    .map(({ id, timestamp, sender_id, receiver_id, trace_id }) => ({
-      id: `message ${id}`,
-      type: 'message',
-      timestamp,
-      data: { sender_id, receiver_id, trace_id },
-    }));
-  hubState.log.unshift(...entries);
-  notifySubscribers('log');
-  return true;
 }
 
 /* ---- signed in as an operator ---- */
@@ -392,8 +362,7 @@ async function loadEarlierActivity() {
 let pendingRead;
 /** Loads the entries before the oldest loaded one; false when there are none. Calls at the same time share one read. */
 export function loadEarlierLog() {
-  const load = principal.role === 'operator' ? loadEarlierActivity : loadEarlierMessages;
-  pendingRead ??= load().finally(() => {
+  pendingRead ??= loadEarlierActivity().finally(() => {
     pendingRead = undefined;
   });
   return pendingRead;

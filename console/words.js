@@ -77,6 +77,15 @@ export function formatTimestamp(timestamp) {
     : `${formatDate(timestamp)} ${formatTime(timestamp, false)}`;
 }
 
+/** The time with seconds for a timestamp of today, else day, month and time, for a narrow column. */
+export function formatShortTimestamp(timestamp) {
+  const date = new Date(timestamp);
+  if (Number.isNaN(date.valueOf())) return '';
+  if (date.toDateString() === new Date().toDateString()) return formatTime(timestamp);
+  const day = getDateFormat('short day', { month: 'short', day: 'numeric' }).format(date);
+  return `${day} ${formatTime(timestamp, false)}`;
+}
+
 /** A duration in its two largest units: `2 d 4 h`, `3 min 12 s`. */
 export function formatDuration(seconds) {
   const wholeSeconds = Math.max(0, Math.floor(seconds));

@@ -52,7 +52,7 @@ export default {
   'ledger.time': '时间', 'ledger.kind': '事项', 'ledger.from': '付出', 'ledger.to': '收入', 'ledger.amount': '积分', 'ledger.about': '关于', 'account.issue': '枢纽', 'account.hold': '冻结于',
   'posting.grant': '已赠予', 'posting.issue': '已发行', 'posting.transfer': '已转账', 'posting.hold': '已冻结', 'posting.pay': '已支付', 'posting.release': '已退回', 'posting.opening': '此前结余',
   'posting.grant.more': '赠予 {n}', 'posting.issue.more': '发行 {n}', 'posting.transfer.more': '转账 {n}', 'posting.hold.more': '冻结 {n}', 'posting.pay.more': '支付 {n}', 'posting.release.more': '退回 {n}',
-  'log.search': '在已加载内容中搜索', 'log.kind': '种类', 'log.all': '全部', 'log.pause': '暂停', 'log.go': '继续', 'log.count': '{n} / {all}', 'log.own': '您最近的消息，以及本页面打开以来收到的内容。枢纽自身的记录只对管理员开放。',
+  'log.search': '在已加载内容中搜索', 'log.kind': '种类', 'log.all': '全部', 'log.pause': '暂停', 'log.go': '继续', 'log.count': '{n} / {all}', 'log.own': '您的智能体经历的事，最新的在前：消息、任务、积分，以及本页面打开以来收到的内容。点击一行可打开相关内容。',
   'access.text': '此智能体的附加密钥，供不需要全部权限的程序使用。密钥只在创建时显示一次。', 'access.operator': '管理员密钥在枢纽的配置中。请用智能体的密钥登录以查看它自己的密钥。',
   'access.none': '只有注册时的密钥。', 'access.label': '用途', 'access.scopes': '允许的操作', 'access.days': '几天后失效', 'access.make': '创建密钥', 'access.end': '作废',
   'access.once': '密钥只在此刻显示：', 'access.ended': '{name} 已作废', 'access.until': '有效至 {day}', 'access.endless': '永久有效', 'access.used': '最近使用 {day}', 'access.unused': '从未使用',

@@ -19,6 +19,7 @@ mod notifying;
 mod opening;
 mod operating;
 mod outage;
+mod own_activity;
 mod pages;
 mod polite;
 mod reading;

@@ -301,32 +301,6 @@ async fn a_name_under_another_host_is_marked_in_the_list_and_on_its_page() {
     stage.is_clean().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agents_activity_begins_with_its_messages_from_before() {
-    let Some(stage) = Stage::open().await else {
-        return;
-    };
-    let (alice, bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
-    alice.send_expecting("bob", "hello", "queued").await;
-    stage.sign_in(&alice.key).await;
-    bob.send_expecting("alice", "hello yourself", "delivered_sse")
-        .await;
-    stage
-        .browser
-        .eventually("document.title === '(1) Chorus'")
-        .await;
-    stage.view("activity").await;
-    // What came by the inbox is in the history too, and is one entry.
-    let entries = "JSON.stringify([...document.querySelectorAll('.rows .row:not([hidden]) .cut')].map((one) => \
-         one.textContent.replace(/[^\\w@ ]/g, '')))";
-    let expected = json!(["bob@chorus  alice@chorus", "alice@chorus  bob@chorus"]).to_string();
-    stage
-        .browser
-        .eventually(&format!("{entries} === {}", json!(expected)))
-        .await;
-    stage.is_clean().await;
-}
-
 // R-94
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_made_shown_once_and_ended() {
