@@ -1,6 +1,6 @@
 // The activity view: a searchable, live list, newest first. An operator sees the hub's activity log, an agent what happened to it.
 
-import { h, replaceContent, throttleToRepaint } from './dom.js';
+import { h, isWideScreen, replaceContent, throttleToRepaint } from './dom.js';
 import { formatCount, formatKind, formatShortTimestamp, formatTime, t } from './words.js';
 import { hubState, loadEarlierLog, principal, subscribe } from './hub.js';
 import { createVirtualList } from './list.js';
@@ -10,6 +10,8 @@ import { openOwnActivity } from './own_activity.js';
 
 /** The search covers loaded entries only, so this many are loaded at once; a page of the agent's lists is read for each fifty. */
 const READ_AHEAD_ENTRIES = { operator: 10_000, agent: 200 };
+
+const FIRST_COMMAND = 'chorus send bob "hello"';
 
 /** The colour class of an event type: failures, pending work, successes; other types have none. */
 function getTone(type) {
@@ -49,7 +51,7 @@ function fillRow(row, entry) {
 /** An entry of an agent says in words what happened, and leads there. */
 function fillOwnRow(row, entry) {
   if (!row.cells) {
-    row.cells = [h('time'), h('span'), h('span.cut', { dir: 'auto' }), h('span'), h('span.go', { 'aria-hidden': 'true' })];
+    row.cells = [h('time'), h('span.kind'), h('span.cut', { dir: 'auto' }), h('span.state'), h('span.go', { 'aria-hidden': 'true' })];
     row.append(...row.cells);
   }
   const [time, kind, text, state, arrow] = row.cells;
@@ -87,11 +89,14 @@ export function openView(root) {
     neighbours.hidden = principal.role !== 'operator';
     replaceContent(neighbours, renderNeighbours(entry, openEntry));
   };
+  /** The credits of the registration are there before anything has happened. */
+  const firstStep = h('div.card', { hidden: true }, renderNextStep('activity', FIRST_COMMAND));
   const list = createVirtualList({
-    height: isOwn ? 40 : 32,
+    // On a phone an entry of an agent has two lines.
+    height: isOwn ? (isWideScreen() ? 40 : 60) : 32,
     fillRow: isOwn ? fillOwnRow : fillRow,
     label: t('view.activity'),
-    emptyText: renderNextStep('activity', 'chorus send bob "hello"'),
+    emptyText: isOwn ? t('wait') : renderNextStep('activity', FIRST_COMMAND),
     onOpen: (entry) => {
       if (!isOwn) openEntry(entry);
       else if (entry.href) location.hash = entry.href;
@@ -107,6 +112,7 @@ export function openView(root) {
       h('h1', {}, t('view.activity')),
       isOwn && h('p.note', {}, t('log.own')),
       h('div.bar', {}, searchField, kindSelect, pauseButton, h('span.spring'), countNode),
+      firstStep,
       list.node,
       detail,
       neighbours,
@@ -119,6 +125,7 @@ export function openView(root) {
   const render = () => {
     if (isPaused || !feed) return;
     const entries = feed.list();
+    firstStep.hidden = !isOwn || !feed.isLoaded() || entries.some((entry) => entry.kind !== 'credit');
     const loadedKinds = [...new Set(entries.map(getKind))].sort();
     if (loadedKinds.join() !== shownKinds) {
       shownKinds = loadedKinds.join();

@@ -43,7 +43,8 @@ function renderScore(value) {
   return h('span.score', { share: `${Math.round(value)}%`, title: t('reputation') }, formatDecimal(value));
 }
 
-function fillRow(row, agent) {
+function fillRow(row, agent, shownId) {
+  row.classList.toggle('is-open', agent.agent_id === shownId);
   replaceContent(
     row,
     renderAvatar(agent.agent_id, agent.online),
@@ -69,12 +70,13 @@ function fillRow(row, agent) {
 }
 
 export function openView(root, id) {
+  let shownId = id;
   const searchField = h('input', { type: 'search', placeholder: t('agents.search'), 'aria-label': t('agents.search') });
   const onlineOnly = h('input', { type: 'checkbox', id: 'only-online' });
   const countNode = h('span.quiet.small', { 'aria-live': 'polite' });
   const list = createVirtualList({
     height: 54,
-    fillRow,
+    fillRow: (row, agent) => fillRow(row, agent, shownId),
     label: t('view.agents'),
     emptyText: t('agents.none'),
     onOpen: (agent) => {
@@ -113,16 +115,15 @@ export function openView(root, id) {
     const matches = [...hubState.agents.values()].filter(isMatch);
     matches.sort((a, b) => Number(b.online) - Number(a.online) || (a.agent_id < b.agent_id ? -1 : 1));
     countNode.textContent = t('agents.count', { n: formatCount(matches.length) });
+    if (!shownId) openFirst(matches);
     list.setItems(matches, (agent) => agent.agent_id);
-    if (!isOpen) openFirst(matches);
   };
-  let isOpen = Boolean(id);
   /** The first of the list but oneself, beside it. The view may be closed when the list comes. */
   const openFirst = (matches) => {
     const first = detail.isConnected && isWideScreen() && matches.find((agent) => agent.agent_id !== principal.id);
     if (!first) return;
-    isOpen = true;
-    cleanups.push(openAgent(detail, first.agent_id));
+    shownId = first.agent_id;
+    cleanups.push(openAgent(detail, shownId));
   };
   searchField.addEventListener('input', render);
   onlineOnly.addEventListener('change', render);
@@ -242,7 +243,7 @@ function renderReputation(reputation) {
   const { score: currentScore, stats, history } = reputation;
   const scores = [...history].reverse().map((change) => change.score_after);
   const chart = createLineChart(
-    'score',
+    'reputation',
     Math.max(2, scores.length),
     (last) => `${t('reputation')} ${formatDecimal(last)}`,
   );

@@ -30,14 +30,16 @@ export function openView(root, id, name) {
   if (id === 'skill' && name) return openSkill(root, name);
   if (id === 'offer') return openOffer(root);
   if (id) return openJob(root, id);
-  const totalsNode = h('div.column');
+  const isAgent = principal.role === 'agent';
+  const ownTotalsNode = h('div.column');
+  const hubTotalsNode = h('div.column');
   const skillsNode = h('div');
   const jobsNode = h('div');
   const ledgerNode = h('div');
   const boardNode = h('div');
   root.append(
     h('h1', {}, t('view.market')),
-    totalsNode,
+    isAgent ? ownTotalsNode : hubTotalsNode,
     h(
       'div.grid.two',
       {},
@@ -50,27 +52,29 @@ export function openView(root, id, name) {
           {},
           h('h2', {}, t('skills')),
           h('span.spring'),
-          principal.role === 'agent' && h('a.button', { href: '#/market/offer' }, t('offer.title')),
+          isAgent && h('a.button', { href: '#/market/offer' }, t('offer.title')),
         ),
         skillsNode,
       ),
     ),
     h('section.card', {}, h('h2', {}, t('board')), boardNode),
     h('section.card', {}, h('h2', {}, t('ledger')), ledgerNode),
+    isAgent && h('h2', {}, t('market.hub')),
+    isAgent && hubTotalsNode,
   );
   let stateFilter = '';
   const loadEconomy = async () => {
     const [economy, audit] = await Promise.all([getApi('/economy'), getApi(`/audit?limit=${MAX_POSTINGS}`)]);
-    const owner = principal.role === 'agent' ? findOwner(audit.postings) : undefined;
+    const owner = isAgent ? findOwner(audit.postings) : undefined;
     const account = owner && (await getApi(`/accounts/${encodeUriPart(owner)}`));
     const stateCounts = JOB_STATES.map((state) => ({
       label: t(`job.${state}`),
       value: economy.job_states?.[state] ?? 0,
       tone: STATE_TONES[state],
-    }));
-    replaceContent(
-      totalsNode,
-      account && [
+    })).filter((part) => part.value > 0);
+    if (account)
+      replaceContent(
+        ownTotalsNode,
         h(
           'dl.tiles',
           { 'data-totals': 'own' },
@@ -79,18 +83,20 @@ export function openView(root, id, name) {
           renderTile(t('earned'), formatCredits(sumPostings(audit.postings, owner, 1)), describeSpan(audit)),
           renderTile(t('spent'), formatCredits(sumPostings(audit.postings, owner, -1)), describeSpan(audit)),
         ),
-        h('h2', {}, t('market.hub')),
-      ],
+      );
+    replaceContent(
+      hubTotalsNode,
       h(
         'dl.tiles',
         { 'data-totals': 'hub' },
         renderTile(t('issued'), formatCredits(economy.issued), t('issued.more')),
-        renderTile(t('held.all'), formatCredits(economy.held)),
+        renderTile(t('held.all'), formatCredits(economy.held), t('held.more')),
         renderTile(t('volume'), formatCredits(economy.volume), t('volume.more')),
       ),
-      h(
+      stateCounts.length > 0 && h(
         'section.card.slim',
         {},
+        h('h2', {}, t('jobs')),
         renderShareBar(stateCounts),
         h(
           'ul.legend',
@@ -152,14 +158,17 @@ export function openView(root, id, name) {
         : renderNextStep('board', 'chorus hire translate --board --budget 0.15 --input \'{"text": "guten Tag"}\''),
     );
   };
+  /** States that were seen among the jobs; only these are offered as filters. */
+  const seenStates = new Set();
   const loadJobs = async () => {
     const found = await getApi(`/jobs?limit=100${stateFilter ? `&status=${stateFilter}` : ''}`);
+    found.jobs.forEach((job) => seenStates.add(job.state));
     return replaceContent(
       jobsNode,
-      h(
+      seenStates.size > 1 && h(
         'div.chips',
         {},
-        ['', ...JOB_STATES].map((state) =>
+        ['', ...JOB_STATES.filter((state) => seenStates.has(state))].map((state) =>
           h(
             'button.chip',
             {
@@ -325,7 +334,7 @@ function renderLedger(postings, owner) {
           'tr',
           {},
           ['ledger.time', 'ledger.kind', 'ledger.from', 'ledger.to', 'ledger.amount', 'ledger.about'].map((textKey) =>
-            h('th', { scope: 'col' }, t(textKey)),
+            h('th', { scope: 'col', class: textKey === 'ledger.amount' ? 'number' : '' }, t(textKey)),
           ),
         ),
       ),

@@ -7,6 +7,7 @@ import { hubState, repeatEvery, subscribe } from './hub.js';
 import { conversationState, listConversations } from './conversation_state.js';
 import { renderConversationRow, renderPairRow } from './conversation_row.js';
 import { createDecisionList } from './decision_list.js';
+import { renderNextStep } from './next_step.js';
 import { listHandovers } from './frames.js';
 import { stripMarkdown } from './markdown.js';
 
@@ -123,7 +124,8 @@ export function openNeeds() {
   const isAgent = principal.role === 'agent';
   const decisions = isAgent && principal.handle ? createDecisionList({ hasHistory: false }) : undefined;
   const sectionsNode = h('div.grid.two');
-  const nothingNode = h('p.calm', { 'data-need': 'none' }, t('needs.none'));
+  const firstSteps = renderNextStep('overview', 'chorus init', `chorus register NAME --hub ${location.origin}`, 'chorus send NAME "hello"');
+  const nothingNode = h('div.calm', { 'data-need': 'none' }, h('p', {}, t('needs.none')), firstSteps);
   const node = h('section.needs', { 'aria-label': t('needs') }, decisions?.node, sectionsNode, nothingNode);
   let jobs = { rows: [], hasMore: false };
   let invitations = [];
@@ -165,6 +167,7 @@ export function openNeeds() {
     sectionsNode.hidden = !sectionsNode.childElementCount;
     nothingNode.hidden = !sectionsNode.hidden || (decisions && !decisions.node.hidden);
     if (!conversationState.isLoaded) nothingNode.hidden = true;
+    firstSteps.hidden = !isAgent || listConversations().length > 0;
   };
   const loadWaiting = async () => {
     [jobs, invitations] = await Promise.all([loadWaitingJobs(), loadInvitations()]);

@@ -145,11 +145,6 @@ export function openView(root) {
     h(
       'div.grid.three',
       {},
-      charts.map((chart) => chart.card),
-    ),
-    h(
-      'div.grid.three',
-      {},
       h('section.card', {}, h('h2', {}, t('online')), onlineNode),
       h('section.card', {}, h('h2', {}, t('health')), healthNode),
       h(
@@ -172,6 +167,11 @@ export function openView(root) {
           ),
         ),
       ),
+    ),
+    h(
+      'div.grid.three',
+      {},
+      charts.map((chart) => chart.card),
     ),
   );
   const renderStatus = () => {

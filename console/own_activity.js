@@ -206,6 +206,7 @@ export function openOwnActivity(onChange) {
   ];
   return {
     list,
+    isLoaded: () => sources.every((source) => source.reach !== Infinity),
     /** Reads further back in the list that ends first; false when all are read. */
     loadEarlier() {
       const open = sources.filter((source) => !source.isDone && source.reach !== Infinity);

@@ -40,7 +40,7 @@ export function openView(root) {
     height: 34,
     fillRow,
     label: t('frames'),
-    emptyText: [t('frames.empty'), renderNextStep('sessions', 'chorus init')],
+    emptyText: renderNextStep('sessions', 'chorus init'),
     onOpen: (frame) => {
       detail.hidden = false;
       detail.textContent = JSON.stringify(frame, null, 2);

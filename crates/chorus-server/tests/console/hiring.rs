@@ -238,9 +238,9 @@ async fn an_offer_shows_its_record_until_it_is_withdrawn() {
     stage.view("agents/bob%40chorus").await;
     stage
         .browser
-        .eventually("document.querySelector('.chart.score .edge')?.getAttribute('d')")
+        .eventually("document.querySelector('.chart.reputation .edge')?.getAttribute('d')")
         .await;
-    let chart = "const chart = document.querySelector('.chart.score'); \
+    let chart = "const chart = document.querySelector('.chart.reputation'); \
          const score = chart.parentElement.querySelector('.big b').textContent; \
          const heights = [...chart.querySelector('.edge').getAttribute('d').matchAll(/ ([0-9.]+)/g)].map((found) => Number(found[1])); \
          return [heights.length, heights[0] < heights[1], chart.getAttribute('aria-label').endsWith(score)]";

@@ -215,6 +215,7 @@ async fn every_empty_view_of_a_fresh_hub_says_the_next_step() {
     let alice = stage.hub.agent("alice").await;
     stage.sign_in(&alice.key).await;
     for (view, command) in [
+        ("overview", "chorus init"),
         ("agents", "chorus register NAME --hub"),
         ("conversations", "chorus send bob"),
         ("channels", "chorus channel create team"),

@@ -331,3 +331,26 @@ async fn the_tiles_of_numbers_leave_no_hole_in_their_frame() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_phone_an_entry_of_the_activity_has_a_line_for_its_text() {
+    let Some(stage) = Stage::open().await else {
+        return;
+    };
+    let (alice, _bob) = (stage.hub.agent("alice").await, stage.hub.agent("bob").await);
+    alice
+        .send_expecting("bob", "Shall we meet on Thursday at the station?", "queued")
+        .await;
+    stage.sign_in(&alice.key).await;
+    for (width, expected_share) in [(1280, 0.5), (390, 0.75)] {
+        stage.set_screen(width, 844).await;
+        stage.view("overview").await;
+        stage.view("activity").await;
+        let share = "document.querySelector('.rows .row:not([hidden]) .cut')?.offsetWidth / \
+             document.querySelector('.rows').clientWidth";
+        stage
+            .browser
+            .eventually(&format!("{share} > {expected_share}"))
+            .await;
+    }
+}

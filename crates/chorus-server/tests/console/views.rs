@@ -202,6 +202,11 @@ async fn ones_own_credits_are_one_row_and_those_of_the_hub_another() {
             .eventually("document.querySelector('[data-totals=hub]')")
             .await;
         assert_eq!(stage.browser.run(&layout).await, expected);
+        // What is one's own comes first, and the hub after the jobs.
+        let follows = "const [own, jobs, hub] = ['[data-totals=own]', '.grid.two', '[data-totals=hub]'].map((css) => \
+             document.querySelector(css)?.getBoundingClientRect().top); \
+             return own === undefined ? hub < jobs : own < jobs && jobs < hub";
+        assert_eq!(stage.browser.run(follows).await, true);
         stage.is_clean().await;
         stage.browser.click("[data-do=leave]").await;
         stage
