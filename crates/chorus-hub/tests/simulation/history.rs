@@ -1,6 +1,7 @@
 //! One history: clients at work while hubs crash, links are cut and answers are lost; then all is healed, and the oracle looks.
 
 use crate::bus::SimulatedBus;
+use crate::clock_error::ClockError;
 use crate::database::DatabaseServer;
 use crate::fault_counts::FaultCounts;
 use crate::network::Network;
@@ -22,13 +23,6 @@ use std::time::Duration;
 /// How long a client waits for an answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 const CLIENT_ATTEMPTS: u32 = 12;
-/// How far the clock is corrected, ahead or back.
-const SHORT_LEAP_SECONDS: usize = 3_600;
-/// How far ahead it leaps by a wrong date, so that everything stored seems old. A leap that is hardly longer than a day, while no
-/// hub runs, cannot be told from a stop, and what begins at a date in the past ends when the clock is set right (D-123).
-const LONG_LEAP_SECONDS: std::ops::Range<usize> = 30 * 3_600..72 * 3_600;
-/// How many leaps are short for one that is long.
-const SHORT_LEAPS: usize = 2;
 /// Steps in which a healed history must come to rest.
 const SETTLE_STEPS: usize = 400;
 
@@ -62,15 +56,6 @@ pub struct History {
     is_healed: bool,
     run_count: usize,
     event_count: u64,
-}
-
-/// By how much the clock is ahead of the time that passed, in seconds.
-#[derive(Clone, Copy, Default)]
-struct ClockError {
-    now: i64,
-    most: i64,
-    /// The part of it that is a wrong date.
-    long: i64,
 }
 
 pub fn run_history(
@@ -255,24 +240,9 @@ impl History {
     }
 
     fn leap_clock(&mut self) {
-        let seconds = match self.random.below(SHORT_LEAPS + 1) {
-            0 => self.draw_long_leap(),
-            _ => self.random.below(2 * SHORT_LEAP_SECONDS) as i64 - SHORT_LEAP_SECONDS as i64,
-        };
+        let seconds = self.clock_error.draw_leap(&mut self.random);
         self.environment.clock.leap(seconds * 1_000_000);
-        self.clock_error.now += seconds;
-        self.clock_error.most = self.clock_error.most.max(self.clock_error.now);
         self.faults.clock_leaps += 1;
-    }
-
-    /// To a wrong date, and from there back to the right one.
-    fn draw_long_leap(&mut self) -> i64 {
-        if self.clock_error.long != 0 {
-            return -std::mem::take(&mut self.clock_error.long);
-        }
-        let range = LONG_LEAP_SECONDS;
-        self.clock_error.long = (range.start + self.random.below(range.len())) as i64;
-        self.clock_error.long
     }
 
     pub fn begin_operation(&mut self, request: ClientRequest) {
@@ -473,7 +443,7 @@ impl History {
                 pauses += 1;
                 let pause = Duration::from_secs(match pauses {
                     // A clock that leaped days ahead and back has left jobs whose deadline is in days.
-                    5 => 3_600 + (self.clock_error.most - self.clock_error.now).unsigned_abs(),
+                    5 => 3_600 + self.clock_error.seconds_behind_most(),
                     // A deadline from before a leap ahead counts what passes for a day after it (D-123).
                     6 => 25 * 3_600,
                     _ => 70,

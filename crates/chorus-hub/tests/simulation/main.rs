@@ -7,6 +7,7 @@
 )]
 
 mod bus;
+mod clock_error;
 mod database;
 mod fault_counts;
 mod history;
