@@ -59,16 +59,10 @@ pub(super) fn check_database_files(
 
 /// Damage that shows without opening the database, which could already destroy what is left.
 pub(super) fn find_file_damage(database: &Path) -> Result<Option<FileDamage>, StartError> {
-    let wal = wal_path(database);
-    let database_bytes = std::fs::metadata(database).map_or(0, |file| file.len());
-    if database_bytes == 0 {
-        let is_lost = wal_check::has_frames(&wal).map_err(|e| unreadable(&wal, &e))?;
-        return Ok(is_lost.then(|| FileDamage {
-            file: database.to_owned(),
-            what: format!("it is empty or missing, and {} is not", wal.display()),
-            loss: "everything in it is lost, and also what is only in the log beside it".into(),
-        }));
+    if std::fs::metadata(database).map_or(0, |file| file.len()) == 0 {
+        return find_lost_database(database);
     }
+    let wal = wal_path(database);
     let damage = wal_check::find_wal_damage(&wal).map_err(|e| unreadable(&wal, &e))?;
     Ok(damage.map(
         |WalDamage {
@@ -82,6 +76,20 @@ pub(super) fn find_file_damage(database: &Path) -> Result<Option<FileDamage>, St
             ),
         },
     ))
+}
+
+/// Whether there is a write-ahead log without its database. SQLite deletes such a log at once, also when it only reads.
+pub(super) fn find_lost_database(database: &Path) -> Result<Option<FileDamage>, StartError> {
+    if std::fs::metadata(database).map_or(0, |file| file.len()) > 0 {
+        return Ok(None);
+    }
+    let wal = wal_path(database);
+    let is_lost = wal_check::has_frames(&wal).map_err(|e| unreadable(&wal, &e))?;
+    Ok(is_lost.then(|| FileDamage {
+        file: database.to_owned(),
+        what: format!("it is empty or missing, and {} is not", wal.display()),
+        loss: "everything in it is lost, and also what is only in the log beside it".into(),
+    }))
 }
 
 /// Checks the structure of the tables for as long as [`limits::DATABASE_CHECK_TIME`]. The log and its index, which are the largest,

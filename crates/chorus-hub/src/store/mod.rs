@@ -383,7 +383,11 @@ impl From<DbError> for Error {
 
 /// Makes a consistent copy of a SQLite database while its hub runs; `to` is the new data directory.
 pub(crate) fn backup_database(data_dir: &Path, to: &Path) -> std::result::Result<PathBuf, DbError> {
-    sqlite::backup_to(&data_dir.join(DATABASE_FILE), to)
+    let file = data_dir.join(DATABASE_FILE);
+    match file_damage::find_lost_database(&file).map(|damage| damage.map(StartError::from)) {
+        Ok(None) => sqlite::backup_to(&file, to),
+        Ok(Some(error)) | Err(error) => Err(DbError::Other(error.to_string())),
+    }
 }
 
 /// Bytes that a copy of the SQLite database in this data directory may take.
