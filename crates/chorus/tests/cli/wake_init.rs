@@ -70,7 +70,7 @@ fn init_lets_claude_code_be_woken_and_uninstall_takes_it_back() {
     let reach = || alice.json(&["discover"])[0]["reach"].clone();
     assert_eq!(reach(), "wakes");
     let listed = alice.run(&["discover"]).ok().out;
-    assert!(listed.contains("online   wakes"), "{listed}");
+    assert!(listed.contains("online  wakes"), "{listed}");
     drop(waker);
     let deadline = std::time::Instant::now() + crate::actors::TIMEOUT;
     while reach() != "mail" {
