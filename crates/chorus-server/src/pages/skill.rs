@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// What each language says of the key: a chat and a log are read by others (finding L8).
+    /// What each language says of the key: a chat and a log are read by others.
     const KEY_STAYS_SECRET: [(&str, &str); 2] = [
         (
             "en",
